@@ -1,0 +1,123 @@
+# Everything here needs Go, make and git, and nothing else. Tools are built from hack/tools when first used.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 30s
+RUN ?=
+SHORT ?=
+
+TOOLS := $(CURDIR)/bin/tools
+GOLANGCI_LINT := $(TOOLS)/golangci-lint
+CONTROLLER_GEN := $(TOOLS)/controller-gen
+LOGCHECK := $(TOOLS)/logcheck
+
+# Each go.mod is a module of its own. Those in hack/fleet/kubernetes only pin what hack/fleet builds: pin.sh writes them whole, and
+# tidying them here would download four releases of Kubernetes.
+MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod hack/*/go.mod))
+CODE := $(filter-out hack/tools,$(MODULES))
+
+# These packages have goroutines. The race detector needs a C compiler, so without one the tests run without it.
+CONCURRENT := ./federation/... ./clusters/... ./controller/...
+RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+##@ Use
+
+.PHONY: help
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build both programs into bin/
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: ## start a hub, three members and sample teams on this machine, and show live totals; 10 min the first time, for Kubernetes is built
+	cd hack/e2e && go run ./demo up
+
+.PHONY: demo-down
+demo-down: ## stop the demo and remove what it left
+	cd hack/e2e && go run ./demo down
+
+##@ Check
+
+.PHONY: test
+test: ## run all tests that need no Docker, short end-to-end tests last; 15 min the first time, for Kubernetes is built
+	go test $(RACE) $(CONCURRENT)
+	go test $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(federation|clusters|controller)(/|$$)')
+	cd hack/gen && go test ./...
+	cd hack/fleet && go test ./...
+	cd hack/e2e && go test -short -timeout 40m ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME=30s
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) $(LOGCHECK) ## run golangci-lint and logcheck over all modules; 5 min the first time, for the linter is built
+	@for module in $(CODE); do \
+		echo "lint $$module"; \
+		(cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(LOGCHECK) -check-contextual ./...) || exit 1; \
+	done
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## write deepcopy functions and CRDs from the API types
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./federation/v1alpha1
+	$(CONTROLLER_GEN) crd paths=./federation/v1alpha1 output:crd:dir=deploy/crds
+	cd hack/gen && go run . ../../deploy/crds/fleetquota.io_*.yaml
+
+.PHONY: tidy
+tidy:
+	@for module in $(MODULES); do echo "tidy $$module"; (cd $$module && go mod tidy) || exit 1; done
+
+.PHONY: format
+format: $(GOLANGCI_LINT)
+	$(GOLANGCI_LINT) fmt
+
+# One after the other, since each writes what the next one reads.
+.PHONY: verify
+verify: ## generate, tidy, format and lint, and fail if that leaves a difference to what is committed
+	@$(MAKE) generate
+	@$(MAKE) tidy
+	@$(MAKE) format
+	@$(MAKE) lint
+	@new=$$(git ls-files --others --exclude-standard); if [ -n "$$new" ]; then printf 'not committed:\n%s\n' "$$new" >&2; exit 1; fi
+	git diff --exit-code
+
+##@ Check on real clusters
+
+.PHONY: e2e
+e2e: ## run the end-to-end tests in full; RUN=regexp selects; 20 min
+	cd hack/e2e && go test -count=1 -timeout 40m -v -run '$(RUN)' ./...
+
+.PHONY: e2e-faults
+e2e-faults: ## run the end-to-end tests that break things: killed, frozen and cut-off members and hubs
+	@$(MAKE) e2e RUN=Fault
+
+.PHONY: e2e-kind
+e2e-kind: ## run the end-to-end tests on clusters made by kind; needs Docker
+	@FLEET_PROVIDER=kind $(MAKE) e2e
+
+.PHONY: e2e-ui
+e2e-ui: # in the list once there are pages
+	@echo 'there are no pages to test yet: the dashboard is still to come' >&2; exit 1
+
+.PHONY: bench
+bench: ## measure against upstream's code and print PASS or MISS per figure; SHORT=1 for a quick look
+	cd hack/e2e && go run ./bench $(if $(SHORT),-short)
+
+##@ Clean
+
+.PHONY: clean
+clean: ## remove bin/, and with it the built tools and Kubernetes
+	rm -rf bin
+
+$(GOLANGCI_LINT): hack/tools/go.mod
+	cd hack/tools && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(CONTROLLER_GEN): hack/tools/go.mod
+	cd hack/tools && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(LOGCHECK): hack/tools/go.mod
+	cd hack/tools && go build -o $@ sigs.k8s.io/logtools/logcheck
