@@ -1,0 +1,85 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FleetGrant is the durable record of what each member may use of the
+// FleetQuota of the same name. It is owned by that FleetQuota. Users read it;
+// only the hub writes it. The record is in the spec, so that neither a restore
+// that drops status nor a writer of status can lose it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=flg,categories=quota
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.spec.revision`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FleetGrant struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the record.
+	Spec FleetGrantSpec `json:"spec,omitempty"`
+}
+
+// FleetGrantList is a list of FleetGrants.
+//
+// +kubebuilder:object:root=true
+type FleetGrantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []FleetGrant `json:"items"`
+}
+
+// FleetGrantSpec is the record. For every resource the sum of granted over the
+// members is at most hard.
+type FleetGrantSpec struct {
+	// hard is the limit on record. It follows the user's limit up at once,
+	// and down only as members give back.
+	//
+	// +optional
+	Hard corev1.ResourceList `json:"hard,omitempty"`
+
+	// revision counts up with every change of a share.
+	//
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// members has a row for every member that has ever been given a share.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=512
+	Members []Grant `json:"members,omitempty"`
+}
+
+// Grant is what one member may use.
+type Grant struct {
+	// cluster is the name of the FleetMember.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	Cluster string `json:"cluster"`
+
+	// uid is the identity of the cluster when the grant was made.
+	//
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// revision is the revision of the record at which this row was last
+	// changed by intent.
+	Revision int64 `json:"revision"`
+
+	// granted covers all that was ever sent to the member or is in force
+	// there.
+	//
+	// +optional
+	Granted corev1.ResourceList `json:"granted,omitempty"`
+
+	// target is what the member shall have; at most granted.
+	//
+	// +optional
+	Target corev1.ResourceList `json:"target,omitempty"`
+}
