@@ -219,7 +219,7 @@ type FleetQuotaStatus struct {
 	//
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:MaxItems=2048
 	Clusters []ClusterUsage `json:"clusters,omitempty"`
 
 	// summary is what the columns of a table show.

@@ -1,0 +1,324 @@
+package federation
+
+import (
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetquota/fleetquota/evaluator"
+)
+
+// Object is one object's charge, as an observer found it.
+type Object struct {
+	Namespace, Name string
+	Charge          evaluator.Charge
+}
+
+// Book is one engagement's page of a [Ledger]: what every object of one member
+// costs. Its observers write it, one for each kind. It is safe for concurrent
+// use.
+type Book struct {
+	ledger *Ledger
+	member string
+	moved  func(Move)
+
+	mu     sync.Mutex // guards all below
+	set    *evaluator.Set
+	closed bool
+	kinds  map[schema.GroupResource]*kind
+	costs  interner
+	timers timers
+}
+
+// kind is what a Book knows of one kind of object.
+type kind struct {
+	synced     bool                  // a first list was complete
+	trouble    string                // why the numbers are not current, in one word; empty: they are
+	namespaces map[string]*namespace // name -> objects and sums
+}
+
+// namespace is the objects of one kind in one namespace, and their sums.
+type namespace struct {
+	objects map[string]*cost // name -> what it costs
+	sums    map[evaluator.Class]*sum
+}
+
+func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Book {
+	if moved == nil {
+		moved = func(Move) {}
+	}
+	return &Book{
+		ledger: l, member: member, moved: moved, set: set,
+		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(),
+	}
+}
+
+// Learn replaces the evaluators, after the member's discovery has changed.
+func (b *Book) Learn(set *evaluator.Set) {
+	b.mu.Lock()
+	open := !b.closed
+	if open {
+		b.set = set
+	}
+	b.mu.Unlock()
+	if open {
+		b.tell(Move{})
+	}
+}
+
+// Set notes what an object costs from now on.
+func (b *Book) Set(gr schema.GroupResource, o Object) {
+	var moved, added bool
+	b.mu.Lock()
+	if !b.closed {
+		moved, added = b.put(gr, b.kind(gr), o)
+	}
+	b.mu.Unlock()
+	if moved {
+		b.tell(Move{Namespace: o.Namespace, Kind: gr, Added: added})
+	}
+}
+
+// Delete notes that an object is gone.
+func (b *Book) Delete(gr schema.GroupResource, ns, name string) {
+	b.mu.Lock()
+	moved := !b.closed && b.remove(b.kinds[gr], objectID{gr, ns, name})
+	b.mu.Unlock()
+	if moved {
+		b.tell(Move{Namespace: ns, Kind: gr, Deleted: true})
+	}
+}
+
+// Replace notes a complete list of a kind: the kind is current from now on.
+// For [Namespaces] each namespace is an Object with no name. The Book is locked
+// while it goes through the objects: they must be at hand, and using the Book
+// from there would wait for ever.
+func (b *Book) Replace(gr schema.GroupResource, objects iter.Seq[Object]) {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return
+	}
+	k := b.kind(gr)
+	fresh := !k.synced || k.trouble != ""
+	touched := b.replace(gr, k, objects)
+	k.synced, k.trouble = true, ""
+	b.mu.Unlock()
+
+	b.ledger.supersede(b, gr)
+	if fresh {
+		b.tell(Move{Kind: gr})
+		return
+	}
+	for ns := range touched {
+		b.tell(Move{Namespace: ns, Kind: gr})
+	}
+}
+
+// replace sets all objects and deletes those of the kind that are not among
+// them. It returns the namespaces whose sums have moved.
+func (b *Book) replace(gr schema.GroupResource, k *kind, objects iter.Seq[Object]) map[string]struct{} {
+	touched := map[string]struct{}{}
+	seen := map[string]map[string]struct{}{} // namespace -> names
+	for o := range objects {
+		if seen[o.Namespace] == nil {
+			seen[o.Namespace] = map[string]struct{}{}
+		}
+		seen[o.Namespace][o.Name] = struct{}{}
+		if moved, _ := b.put(gr, k, o); moved {
+			touched[o.Namespace] = struct{}{}
+		}
+	}
+	for ns, page := range k.namespaces {
+		for name := range page.objects {
+			if _, ok := seen[ns][name]; !ok && b.remove(k, objectID{gr, ns, name}) {
+				touched[ns] = struct{}{}
+			}
+		}
+	}
+	return touched
+}
+
+// Fail notes that a kind cannot be counted at present, and why in one word.
+// Its last numbers stay, marked. An empty reason says that it can be again
+// without a new list.
+func (b *Book) Fail(gr schema.GroupResource, reason string) {
+	b.mu.Lock()
+	changed := !b.closed && b.kind(gr).trouble != reason
+	if changed {
+		b.kind(gr).trouble = reason
+	}
+	b.mu.Unlock()
+	if changed {
+		b.tell(Move{Kind: gr})
+	}
+}
+
+// Drop forgets a kind that nobody asks for any more. Its observer must have
+// ended: what it notes later would begin the kind anew.
+func (b *Book) Drop(gr schema.GroupResource) {
+	b.mu.Lock()
+	open := !b.closed
+	if k := b.kinds[gr]; open && k != nil {
+		for ns, page := range k.namespaces {
+			for name := range page.objects {
+				b.remove(k, objectID{gr, ns, name})
+			}
+		}
+		delete(b.kinds, gr)
+	}
+	b.mu.Unlock()
+	if open {
+		b.ledger.supersede(b, gr)
+		b.tell(Move{Kind: gr})
+	}
+}
+
+// Expire applies the charges whose time has come by now, the member's own
+// time, and says when the next will; zero when none waits.
+func (b *Book) Expire(now time.Time) time.Time {
+	var moves []objectID
+	b.mu.Lock()
+	for !b.closed {
+		id, after, ok := b.timers.due(now)
+		if !ok {
+			break
+		}
+		o := Object{Namespace: id.namespace, Name: id.name, Charge: *after}
+		if moved, _ := b.put(id.kind, b.kind(id.kind), o); moved {
+			moves = append(moves, id)
+		}
+	}
+	next := b.timers.next()
+	b.mu.Unlock()
+	for _, id := range moves {
+		b.tell(Move{Namespace: id.namespace, Kind: id.kind})
+	}
+	return next
+}
+
+// Next says when [Book.Expire] has something to do; zero when nothing waits.
+func (b *Book) Next() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.timers.next()
+}
+
+// Synced says which of the kinds are current, and why the others are not.
+func (b *Book) Synced(kinds iter.Seq[schema.GroupResource]) (current bool, trouble map[schema.GroupResource]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	current = true
+	trouble = map[schema.GroupResource]string{}
+	for gr := range kinds {
+		k := b.kinds[gr]
+		switch {
+		case k != nil && k.trouble != "":
+			current, trouble[gr] = false, k.trouble
+		case k == nil || !k.synced:
+			current = false
+		}
+	}
+	return current, trouble
+}
+
+// Close ends the engagement's page: the numbers stay, stale, and nothing that
+// comes later through this handle changes them.
+func (b *Book) Close() {
+	b.mu.Lock()
+	open := !b.closed
+	b.end()
+	b.mu.Unlock()
+	if open {
+		b.tell(Move{})
+	}
+}
+
+// end closes the book and drops what only an open one needs, kinds whose first
+// list was never complete among it. The caller holds the lock.
+func (b *Book) end() {
+	b.closed = true
+	b.costs, b.timers = nil, newTimers()
+	maps.DeleteFunc(b.kinds, func(_ schema.GroupResource, k *kind) bool { return !k.synced })
+}
+
+// retire closes a book that has a successor, and says whether it holds nothing.
+func (b *Book) retire() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end()
+	return len(b.kinds) == 0
+}
+
+// forget drops a kind from a closed book, and says whether nothing is left.
+func (b *Book) forget(gr schema.GroupResource) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.kinds, gr)
+	return len(b.kinds) == 0
+}
+
+// put sets one object. It says whether that has moved a sum that is in use, and
+// whether because the object is new. The caller holds the lock.
+func (b *Book) put(gr schema.GroupResource, k *kind, o Object) (moved, added bool) {
+	b.timers.set(objectID{gr, o.Namespace, o.Name}, o.Charge)
+	page := k.namespaces[o.Namespace]
+	if page == nil {
+		page = &namespace{objects: map[string]*cost{}, sums: map[evaluator.Class]*sum{}}
+		k.namespaces[o.Namespace] = page
+	}
+	before, found := page.objects[o.Name]
+	now := b.costs.take(o.Charge)
+	if found && before == now {
+		b.costs.release(before)
+		return false, false
+	}
+	page.objects[o.Name] = now
+	page.add(now)
+	if found {
+		page.subtract(before)
+		b.costs.release(before)
+	}
+	return k.synced, k.synced && !found && len(o.Charge.Amounts) > 0
+}
+
+// remove deletes one object and says whether that has moved a sum that is in
+// use. The caller holds the lock.
+func (b *Book) remove(k *kind, id objectID) bool {
+	if k == nil || k.namespaces[id.namespace] == nil {
+		return false
+	}
+	page := k.namespaces[id.namespace]
+	before, found := page.objects[id.name]
+	if !found {
+		return false
+	}
+	b.timers.drop(id)
+	delete(page.objects, id.name)
+	page.subtract(before)
+	b.costs.release(before)
+	if len(page.objects) == 0 {
+		delete(k.namespaces, id.namespace)
+	}
+	return k.synced
+}
+
+// kind finds or makes what is known of a kind. The caller holds the lock.
+func (b *Book) kind(gr schema.GroupResource) *kind {
+	k := b.kinds[gr]
+	if k == nil {
+		k = &kind{namespaces: map[string]*namespace{}}
+		b.kinds[gr] = k
+	}
+	return k
+}
+
+// tell passes a move of this member on. The caller holds no lock.
+func (b *Book) tell(move Move) {
+	move.Member = b.member
+	b.moved(move)
+	b.ledger.moved(move)
+}
