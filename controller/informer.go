@@ -1,0 +1,77 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// informer is client-go's, with the type of what it holds. Nobody changes an
+// object that it gives out.
+type informer[T runtime.Object] struct {
+	cache.SharedIndexInformer
+}
+
+func newInformer[T runtime.Object](source cache.ListerWatcher, example T, resync time.Duration) informer[T] {
+	index := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	return informer[T]{cache.NewSharedIndexInformer(source, example, resync, index)}
+}
+
+// lister is the part of a typed client that an informer needs.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+func listWatch[L runtime.Object](api lister[L]) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+}
+
+// get finds an object; the zero value when there is none.
+func (i informer[T]) get(key types.NamespacedName) T {
+	name := key.String()
+	if key.Namespace == "" {
+		name = key.Name
+	}
+	obj, found, err := i.GetStore().GetByKey(name)
+	if err != nil || !found {
+		var none T
+		return none
+	}
+	return of[T](obj)
+}
+
+// in is the objects of a namespace; all with an empty one.
+func (i informer[T]) in(namespace string) []T {
+	objects := i.GetStore().List()
+	if namespace != "" {
+		objects, _ = i.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) //nolint:errcheck // the index exists
+	}
+	typed := make([]T, len(objects))
+	for n, obj := range objects {
+		typed[n] = of[T](obj)
+	}
+	return typed
+}
+
+// of is an object that an informer of its type gave.
+func of[T any](obj any) T {
+	return obj.(T) //nolint:errcheck,forcetypeassert // an informer holds nothing else
+}
+
+// keyOf names an object that an informer gave, which may be one whose deletion
+// was missed.
+func keyOf(obj any) types.NamespacedName {
+	name, _ := cache.DeletionHandlingObjectToName(obj) //nolint:errcheck // an informer gives nothing else
+	return types.NamespacedName(name)
+}

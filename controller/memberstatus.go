@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetquota/fleetquota/clusters"
+	"github.com/fleetquota/fleetquota/federation"
+	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+)
+
+// reachOf says in the ledger's words how far a connection can be relied on.
+func reachOf(state clusters.State) federation.Reach {
+	reach := federation.Reach{LastContact: state.LastContact, Reason: cmp.Or(state.Reason, state.CredentialsReason)}
+	switch state.Reach {
+	case clusters.Live:
+		return federation.Reach{Phase: v1alpha1.Live}
+	case clusters.Stale:
+		reach.Phase = v1alpha1.Stale
+	case clusters.Unreachable:
+		reach.Phase = v1alpha1.Unreachable
+	case clusters.Never:
+		reach.Phase = v1alpha1.NeverSynced
+	}
+	return reach
+}
+
+// memberStatus is the status that a FleetMember should have.
+func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha1.FleetMemberStatus {
+	state := m.state
+	status := v1alpha1.FleetMemberStatus{
+		Phase:       reachOf(state).Phase,
+		Version:     cmp.Or(state.Version, have.Status.Version),
+		UID:         cmp.Or(state.UID, have.Status.UID),
+		LocalStatus: have.Status.LocalStatus,
+		Conditions:  slices.Clone(have.Status.Conditions),
+	}
+	if m.engaged != nil {
+		status.LocalStatus = m.engaged.mode
+	}
+	if !state.CredentialsExpire.IsZero() {
+		expire := metav1.NewTime(state.CredentialsExpire).Rfc3339Copy()
+		status.CredentialExpirationTime = &expire
+	}
+	if state.Reach != clusters.Live {
+		status.LastContactTime = have.Status.LastContactTime
+		if !state.LastContact.IsZero() {
+			last := metav1.NewTime(state.LastContact).Rfc3339Copy()
+			status.LastContactTime = &last
+		}
+	}
+	synced := syncedCondition(m)
+	if synced.Status != metav1.ConditionTrue && status.Phase == v1alpha1.Live {
+		status.Phase = v1alpha1.Partial
+	}
+	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced} {
+		condition.ObservedGeneration = have.Generation
+		condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+func readyCondition(state clusters.State) metav1.Condition {
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
+	ready.Reason, ready.Message = state.Reason, state.Message
+	if ready.Reason != "" {
+		return ready
+	}
+	ready.Reason = string(state.Reach)
+	ready.Message = "the member has not answered"
+	if state.Reach == clusters.Live {
+		ready.Status, ready.Message = metav1.ConditionTrue, "the member answers"
+	}
+	return ready
+}
+
+func credentialsCondition(state clusters.State) metav1.Condition {
+	valid := metav1.Condition{Type: v1alpha1.ConditionCredentialsValid, Status: metav1.ConditionTrue}
+	valid.Reason, valid.Message = "Accepted", "the hub and the member accept the kubeconfig"
+	switch {
+	case state.CredentialsReason != "":
+		valid.Status = metav1.ConditionFalse
+		valid.Reason, valid.Message = state.CredentialsReason, state.CredentialsMessage
+	case state.LastContact.IsZero():
+		valid.Status = metav1.ConditionUnknown
+		valid.Reason, valid.Message = "NotTried", "the member has not answered yet"
+	}
+	return valid
+}
+
+func syncedCondition(m standing) metav1.Condition {
+	synced := metav1.Condition{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionFalse}
+	if m.engaged == nil {
+		synced.Status = metav1.ConditionUnknown
+		synced.Reason, synced.Message = "NotEngaged", "nothing is being counted"
+		return synced
+	}
+	var current bool
+	if current, synced.Reason, synced.Message = m.engaged.synced(); current {
+		synced.Status = metav1.ConditionTrue
+	}
+	return synced
+}

@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetquota/fleetquota/clusters"
+	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+)
+
+// metrics are the hub's own. What the ledger knows is read from the last
+// reports when it is scraped; nothing is kept beside them.
+type metrics struct {
+	up     *prometheus.GaugeVec
+	writes *prometheus.CounterVec
+	probes *prometheus.HistogramVec
+
+	quota, stale *prometheus.Desc
+
+	mu      sync.Mutex                                         // guards reports
+	reports map[types.NamespacedName]v1alpha1.FleetQuotaStatus // quota -> what was last reported
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetquota_member_up", Help: "1 while the member answers, 0 while it does not.",
+		}, []string{"member_cluster"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetquota_member_writes_total", Help: "Writes to a member, by what was written and how that ended.",
+		}, []string{"member_cluster", "operation", "result"}),
+		probes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleetquota_member_probe_duration_seconds",
+			Help:    "How long a member took to answer a probe.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"member_cluster", "result"}),
+		quota: prometheus.NewDesc("fleetquota_quota", "A global quota's limit and its use over all members, by resource; in cores, bytes or objects.",
+			[]string{"namespace", "quota", "resource", "type"}, nil),
+		stale: prometheus.NewDesc("fleetquota_quota_stale_members", "How many of a global quota's members have numbers that are not live.",
+			[]string{"namespace", "quota"}, nil),
+		reports: map[types.NamespacedName]v1alpha1.FleetQuotaStatus{},
+	}
+}
+
+// Describe is for prometheus.
+func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
+	m.up.Describe(descs)
+	m.writes.Describe(descs)
+	m.probes.Describe(descs)
+	descs <- m.quota
+	descs <- m.stale
+}
+
+// Collect is for prometheus.
+func (m *metrics) Collect(samples chan<- prometheus.Metric) {
+	m.up.Collect(samples)
+	m.writes.Collect(samples)
+	m.probes.Collect(samples)
+	m.mu.Lock()
+	reports := maps.Clone(m.reports)
+	m.mu.Unlock()
+	for key, status := range reports {
+		for name, hard := range status.Hard {
+			samples <- prometheus.MustNewConstMetric(m.quota, prometheus.GaugeValue, hard.AsApproximateFloat64(), key.Namespace, key.Name, string(name), "hard")
+		}
+		for name, used := range status.Used {
+			samples <- prometheus.MustNewConstMetric(m.quota, prometheus.GaugeValue, used.AsApproximateFloat64(), key.Namespace, key.Name, string(name), "used")
+		}
+		if s := status.Summary; s != nil {
+			samples <- prometheus.MustNewConstMetric(m.stale, prometheus.GaugeValue, float64(s.Members-s.Live), key.Namespace, key.Name)
+		}
+	}
+}
+
+// reported notes what a quota's status is or is about to be.
+func (m *metrics) reported(key types.NamespacedName, status v1alpha1.FleetQuotaStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reports[key] = status
+}
+
+func (m *metrics) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.reports, key)
+}
+
+// observed notes whether a member answers.
+func (m *metrics) observed(state clusters.State) {
+	up := 0.0
+	if state.Reach == clusters.Live {
+		up = 1
+	}
+	m.up.WithLabelValues(state.Member.Name).Set(up)
+}
+
+// probed notes the result of a probe.
+func (m *metrics) probed(member string, result clusters.ProbeResult, took time.Duration) {
+	m.probes.WithLabelValues(member, string(result)).Observe(took.Seconds())
+}
+
+// gone drops the series of a member.
+func (m *metrics) gone(member string) {
+	of := prometheus.Labels{"member_cluster": member}
+	m.up.DeletePartialMatch(of)
+	m.writes.DeletePartialMatch(of)
+	m.probes.DeletePartialMatch(of)
+}
+
+// wrote counts a write to a member.
+func (m *metrics) wrote(member, operation string, err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "success"
+	case apierrors.IsConflict(err):
+		result = "conflict"
+	case apierrors.IsForbidden(err):
+		result = "forbidden"
+	}
+	m.writes.WithLabelValues(member, operation, result).Inc()
+}

@@ -1,0 +1,320 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/federation"
+)
+
+// observers keep the book of one engagement, one for each kind that is asked
+// for. Only follow uses it, troubled aside.
+type observers struct {
+	engagement *engagement
+	running    map[schema.GroupResource]*running
+	trouble    atomic.Bool // some kind may be served no more
+}
+
+type running struct {
+	version string
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+}
+
+func newObservers(e *engagement) *observers {
+	return &observers{engagement: e, running: map[schema.GroupResource]*running{}}
+}
+
+// want starts and stops observers so that there is one for each of these kinds.
+func (o *observers) want(ctx context.Context, kinds catalogue) {
+	for kind, r := range o.running {
+		version, wanted := kinds[kind]
+		if wanted && version == r.version {
+			continue
+		}
+		o.end(kind, r)
+		if !wanted {
+			o.engagement.book.Drop(kind)
+		}
+	}
+	for kind, version := range kinds {
+		if o.running[kind] == nil {
+			o.begin(ctx, kind, version)
+		}
+	}
+}
+
+func (o *observers) begin(ctx context.Context, kind schema.GroupResource, version string) {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{version: version, cancel: cancel}
+	o.running[kind] = r
+	r.ended.Go(func() { o.engagement.observe(ctx, kind, version) })
+}
+
+func (o *observers) end(kind schema.GroupResource, r *running) {
+	r.cancel()
+	r.ended.Wait()
+	delete(o.running, kind)
+}
+
+// stop ends all and waits for them.
+func (o *observers) stop() {
+	for _, r := range o.running {
+		r.cancel()
+	}
+	for kind, r := range o.running {
+		o.end(kind, r)
+	}
+}
+
+// served is the kinds that are being observed, with their versions.
+func (o *observers) served() iter.Seq2[schema.GroupResource, string] {
+	return func(yield func(schema.GroupResource, string) bool) {
+		for kind, r := range o.running {
+			if kind != federation.Namespaces && !yield(kind, r.version) {
+				return
+			}
+		}
+	}
+}
+
+func (o *observers) troubled() bool { return o.trouble.Load() }
+
+// observe keeps one kind's page of the book until ctx ends.
+func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
+	logger := klog.FromContext(ctx)
+	source, example, err := e.lister(kind, version)
+	if err != nil {
+		logger.Error(err, "Cannot watch")
+		e.book.Fail(kind, "NoClient")
+		return
+	}
+	page := &page{engagement: e, kind: kind}
+	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
+		Logger: &logger, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
+	})
+	var failing time.Time // since when lists fail; zero: they do not
+	backoff := patience(30 * time.Second)
+	for {
+		err := reflector.ListAndWatchWithContext(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			failing, backoff = time.Time{}, patience(30*time.Second)
+		} else if failing.IsZero() {
+			failing = time.Now()
+		}
+		e.failed(ctx, kind, err, failing)
+		pause(ctx, backoff.Step())
+	}
+}
+
+// patience is how failed requests are spaced.
+func patience(limit time.Duration) *wait.Backoff {
+	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: limit}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// failed notes why a kind cannot be counted. Trouble with the connection is not
+// the kind's: the member's phase tells of it. What the server may mend by
+// itself is given as long as a member is before it counts as stale.
+func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err error, since time.Time) {
+	var status apierrors.APIStatus
+	if err == nil || !errors.As(err, &status) {
+		return
+	}
+	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", err)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		e.observers.trouble.Store(true)
+		e.book.Fail(kind, federation.ReasonNotServed)
+		e.ask()
+	case apierrors.IsForbidden(err):
+		e.book.Fail(kind, "Forbidden")
+	case time.Since(since) > trustFor:
+		e.book.Fail(kind, "ListFailed")
+	}
+}
+
+// trustFor is how long numbers are relied on without a sign of life.
+const trustFor = 20 * time.Second
+
+// lister is how to list and watch a kind: as what it is where charges depend on
+// it, and else its metadata alone.
+func (e *engagement) lister(kind schema.GroupResource, version string) (cache.ListerWatcher, runtime.Object, error) {
+	examples := map[string]runtime.Object{
+		"pods": &corev1.Pod{}, "services": &corev1.Service{}, "persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
+	}
+	if example := examples[kind.Resource]; kind.Group == "" && example != nil {
+		core := e.conn.Kubernetes.CoreV1().RESTClient()
+		return cache.NewListWatchFromClient(core, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
+	}
+	api, err := metadata.NewForConfigAndClient(metadata.ConfigFor(e.conn.Config), e.conn.Client)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects := api.Resource(kind.WithVersion(version))
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, o)
+		},
+	}, &metav1.PartialObjectMetadata{}, nil
+}
+
+// page is the store of one reflector: it charges objects into the book and
+// keeps none of them.
+type page struct {
+	engagement *engagement
+	kind       schema.GroupResource
+}
+
+// slim is what is kept of an object while a list is still arriving.
+type slim struct {
+	metav1.ObjectMeta
+
+	charge evaluator.Charge
+}
+
+// Transformer makes a list that arrives as a stream take little memory.
+func (p *page) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		o, err := p.object(obj)
+		if err != nil {
+			return nil, err
+		}
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		return &slim{ObjectMeta: metav1.ObjectMeta{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, charge: o.Charge}, nil
+	}
+}
+
+// Add notes an object.
+func (p *page) Add(obj any) error {
+	o, err := p.object(obj)
+	if err != nil {
+		return err
+	}
+	p.engagement.book.Set(p.kind, o)
+	return nil
+}
+
+// Update notes an object. One that was deleted and made again while the watch
+// was lost arrives here too: objects are known by name.
+func (p *page) Update(obj any) error { return p.Add(obj) }
+
+// Delete notes that an object is gone.
+func (p *page) Delete(obj any) error {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("read a deleted object of %s: %w", p.kind, err)
+	}
+	ns, name := p.key(accessor)
+	p.engagement.book.Delete(p.kind, ns, name)
+	return nil
+}
+
+// Replace notes a complete list.
+func (p *page) Replace(list []any, _ string) error {
+	objects := make([]federation.Object, 0, len(list))
+	var errs []error
+	for _, obj := range list {
+		o, err := p.object(obj)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		objects = append(objects, o)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
+		for _, o := range objects {
+			if !yield(o) {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// Resync has nothing to do: time is what Expire is for.
+func (p *page) Resync() error { return nil }
+
+// object charges an object.
+func (p *page) object(obj any) (federation.Object, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)
+	}
+	ns, name := p.key(accessor)
+	o := federation.Object{Namespace: ns, Name: name}
+	switch typed := obj.(type) {
+	case *slim:
+		o.Charge = typed.charge
+	case runtime.Object:
+		o.Charge, err = p.charge(typed)
+	default:
+		err = fmt.Errorf("unexpected %T", obj)
+	}
+	if err != nil {
+		return federation.Object{}, fmt.Errorf("charge %s %s/%s: %w", p.kind, ns, name, err)
+	}
+	return o, nil
+}
+
+func (p *page) charge(obj runtime.Object) (evaluator.Charge, error) {
+	if p.kind == federation.Namespaces {
+		return evaluator.Charge{}, nil
+	}
+	p.engagement.mu.Lock()
+	e, ok := p.engagement.set.For(p.kind)
+	p.engagement.mu.Unlock()
+	if !ok {
+		return evaluator.Charge{}, errors.New("no evaluator")
+	}
+	return e.Charge(obj, p.engagement.conn.Now(time.Now()))
+}
+
+// key is under what the book knows an object. A namespace is known as a
+// namespace with one nameless object.
+func (p *page) key(accessor metav1.Object) (ns, name string) {
+	if p.kind == federation.Namespaces {
+		return accessor.GetName(), ""
+	}
+	return accessor.GetNamespace(), accessor.GetName()
+}
