@@ -26,10 +26,11 @@ type answers struct {
 // answer is what is known of one quota.
 type answer struct {
 	ours    bool
-	freed   bool      // an object was deleted, and the status has not been right since
-	written string    // the resourceVersion of our last write
-	called  time.Time // when the call that is open was first seen; zero: none is
-	version string    // the quota's resourceVersion then
+	freed   bool                       // an object was deleted, and the status has not been right since
+	sending corev1.ResourceQuotaStatus // what we are writing, as long as no answer has come
+	written string                     // the resourceVersion of our last write
+	called  time.Time                  // when the call that is open was first seen; zero: none is
+	version string                     // the quota's resourceVersion then
 }
 
 func newAnswers(within time.Duration) *answers {
@@ -56,7 +57,7 @@ func (a *answers) seen(before, now *corev1.ResourceQuota) (handedBack bool) {
 	if before == nil || !entry.ours || now.ResourceVersion == entry.written || now.ResourceVersion == before.ResourceVersion {
 		return false
 	}
-	if federation.Equal(before.Status.Hard, now.Status.Hard) && !lowered(before.Status.Used, now.Status.Used) {
+	if !foreign(before.Status, now.Status) || !foreign(entry.sending, now.Status) {
 		return false
 	}
 	entry.ours, entry.called = false, time.Time{}
@@ -92,11 +93,21 @@ func (a *answers) due(quota *corev1.ResourceQuota, want corev1.ResourceQuotaStat
 	return true, 0
 }
 
-// wrote notes a write of ours.
+// writing notes what we are about to write. Its watch event may come before the
+// answer does.
+func (a *answers) writing(quota *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of(quota).sending = status
+}
+
+// wrote notes how the write ended: with the quota as it is now, or as it was
+// when the write failed.
 func (a *answers) wrote(quota *corev1.ResourceQuota) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.of(quota).written = quota.ResourceVersion
+	entry := a.of(quota)
+	entry.sending, entry.written = corev1.ResourceQuotaStatus{}, quota.ResourceVersion
 }
 
 func (a *answers) forget(key types.NamespacedName) {
@@ -108,6 +119,12 @@ func (a *answers) forget(key types.NamespacedName) {
 // calls says whether a live controller would have to change this status.
 func (e *answer) calls(have, want corev1.ResourceQuotaStatus) bool {
 	return !federation.Equal(have.Hard, want.Hard) || e.freed && lowered(have.Used, want.Used)
+}
+
+// foreign says whether a status was changed by a controller after what it was
+// before: admission changes no limit and lowers nothing.
+func foreign(before, now corev1.ResourceQuotaStatus) bool {
+	return !federation.Equal(before.Hard, now.Hard) || lowered(before.Used, now.Used)
 }
 
 // lowered says whether a resource is used less than before.

@@ -103,6 +103,27 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 			w.answers.wrote(quota(3, 5, 5, 1))
 			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 1), false)
 		},
+		"our own write does not hand back before its answer has come": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
+			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 1), false)
+		},
+		"admission may charge on top of it": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
+			w.handsBack(quota(2, 6, 5, 2), quota(4, 6, 6, 2), false)
+		},
+		"a foreign write while ours is under way hands back": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
+			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 0), true)
+		},
+		"what was once sent says nothing of later": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 5, 5, 2), truth(5, 0))
+			w.answers.wrote(quota(3, 5, 5, 0))
+			w.handsBack(quota(4, 5, 5, 2), quota(5, 5, 5, 1), true)
+		},
 		"a quota that was deleted is forgotten": func(w watcher) {
 			w.takeOver()
 			w.answers.forget(keyOf(quota(2, 5, 5, 2)))

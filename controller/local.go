@@ -194,16 +194,22 @@ func (l *local) write(ctx context.Context, quota *corev1.ResourceQuota, status c
 	update := quota.DeepCopy()
 	update.Status = status
 	api := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(quota.Namespace)
+	if l.answers != nil {
+		l.answers.writing(quota, status)
+	}
 	now, err := api.UpdateStatus(ctx, update, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		now = quota
+	}
+	if l.answers != nil {
+		l.answers.wrote(now)
+	}
 	l.engagement.hub.metrics.wrote(l.engagement.name(), "local-status", err)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("write the status of ResourceQuota %s/%s: %w", quota.Namespace, quota.Name, err)
-	}
-	if l.answers != nil {
-		l.answers.wrote(now)
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote local status", "quota", klog.KObj(quota))
 	return nil
