@@ -163,11 +163,15 @@ func (h *hub) serve(ctx context.Context) error {
 	return clusters.Serve(ctx, source, h.roster, options)
 }
 
+// gather is how long a change waits for those that belong to it: one deletion
+// of a pod arrives as two events, the second some milliseconds after the first.
+const gather = 20 * time.Millisecond
+
 // moved queues the FleetQuotas that a change in a member can touch. The ledger
 // calls it for every change.
 func (h *hub) moved(move federation.Move) {
 	for _, quota := range h.quotas.in(move.Namespace) {
-		h.report.queue.Add(keyOf(quota))
+		h.report.queue.AddAfter(keyOf(quota), gather)
 	}
 	h.roster.moved(move)
 }

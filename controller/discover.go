@@ -21,6 +21,14 @@ type catalogue map[schema.GroupResource]string
 
 func (c catalogue) kinds() []schema.GroupResource { return slices.Collect(maps.Keys(c)) }
 
+func (c catalogue) set() map[schema.GroupResource]struct{} {
+	set := make(map[schema.GroupResource]struct{}, len(c))
+	for kind := range c {
+		set[kind] = struct{}{}
+	}
+	return set
+}
+
 // discover asks a member which namespaced kinds it lets us list and watch, in
 // the version that it prefers. A group that does not answer keeps the kinds
 // that it had before: partial discovery is partial, not fatal.

@@ -118,7 +118,7 @@ func (l *local) moved(move federation.Move) {
 		if move.Deleted && l.answers != nil {
 			l.answers.freed(quota)
 		}
-		l.queue.Add(keyOf(quota))
+		l.queue.AddAfter(keyOf(quota), gather/4)
 	}
 }
 

@@ -196,10 +196,7 @@ func (e *engagement) demand() catalogue {
 		}
 	}
 	e.absent = slices.Sorted(maps.Keys(absent))
-	e.kinds = map[schema.GroupResource]struct{}{}
-	for kind := range wanted {
-		e.kinds[kind] = struct{}{}
-	}
+	e.kinds = wanted.set()
 	return wanted
 }
 
@@ -213,6 +210,7 @@ func (e *engagement) synced() (current bool, reason, message string) {
 	if !set.Exact() {
 		rules += ", the nearest to the member's version"
 	}
+	rules += e.localNote()
 	current, trouble := e.book.Synced(maps.Keys(kinds))
 	switch {
 	case len(trouble) > 0:
@@ -228,6 +226,19 @@ func (e *engagement) synced() (current bool, reason, message string) {
 		return true, "Counted", fmt.Sprintf("not served here and so not counted: %v; %s", absent, rules)
 	}
 	return true, "Counted", rules
+}
+
+// localNote says why the mode in effect is not the one that was asked for;
+// empty when it is.
+func (e *engagement) localNote() string {
+	var note string
+	if written := e.conn.Member.LocalStatus; written != "" && !validMode(v1alpha1.LocalStatusMode(written)) {
+		note += fmt.Sprintf("; %s: %.20q is not Always, Never or Auto", clusters.AnnotationLocalStatus, written)
+	}
+	if e.mode != e.asked {
+		note += fmt.Sprintf("; local status is %s, not %s: the hub may not update resourcequotas/status in the member", e.mode, e.asked)
+	}
+	return note
 }
 
 // expire applies the charges whose time comes, by the member's clock.

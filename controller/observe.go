@@ -47,15 +47,11 @@ func newObservers(e *engagement) *observers {
 // want starts and stops observers so that there is one for each of these kinds.
 func (o *observers) want(ctx context.Context, kinds catalogue) {
 	for kind, r := range o.running {
-		version, wanted := kinds[kind]
-		if wanted && version == r.version {
-			continue
-		}
-		o.end(kind, r)
-		if !wanted {
-			o.engagement.book.Drop(kind)
+		if version, wanted := kinds[kind]; !wanted || version != r.version {
+			o.end(kind, r)
 		}
 	}
+	o.engagement.book.Keep(kinds.set())
 	for kind, version := range kinds {
 		if o.running[kind] == nil {
 			o.begin(ctx, kind, version)

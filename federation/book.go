@@ -157,6 +157,16 @@ func (b *Book) Fail(gr schema.GroupResource, reason string) {
 	}
 }
 
+// Keep drops every kind that is not among those asked for, of this engagement
+// and of the one before.
+func (b *Book) Keep(asked map[schema.GroupResource]struct{}) {
+	for _, gr := range b.ledger.counted(b.member) {
+		if _, ok := asked[gr]; !ok {
+			b.Drop(gr)
+		}
+	}
+}
+
 // Drop forgets a kind that nobody asks for any more. Its observer must have
 // ended: what it notes later would begin the kind anew.
 func (b *Book) Drop(gr schema.GroupResource) {

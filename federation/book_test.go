@@ -3,6 +3,7 @@ package federation_test
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -378,5 +379,24 @@ func TestConcurrentUse(t *testing.T) {
 	ledger.Mark("eu", live)
 	if part := ledger.Part(q, "eu"); part.Phase != v1alpha1.Stale || len(part.Unknown) > 0 {
 		t.Errorf("%+v", part)
+	}
+}
+
+func TestKeepForgetsWhatNobodyAsksFor(t *testing.T) {
+	ledger := federation.NewLedger(nil)
+	ledger.Mark("eu", live)
+	before := ledger.Open("eu", served, nil)
+	for _, kind := range []schema.GroupResource{pods, services, configMaps} {
+		before.Replace(kind, slices.Values([]federation.Object{}))
+	}
+	before.Close()
+	now := ledger.Open("eu", served, nil)
+	now.Replace(configMaps, slices.Values([]federation.Object{}))
+
+	now.Keep(map[schema.GroupResource]struct{}{pods: {}})
+
+	got := ledger.Part(ask("pods", "services", "configmaps"), "eu")
+	if want := (names{"configmaps", "services"}); !cmp.Equal(got.Unknown, want) {
+		t.Errorf("unknown %v, want %v: the pods of the engagement before are still asked for", got.Unknown, want)
 	}
 }

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -105,6 +106,23 @@ func (l *Ledger) account(name string) *member {
 		l.members[name] = m
 	}
 	return m
+}
+
+// counted is every kind that a book of the member has a page of.
+func (l *Ledger) counted(name string) []schema.GroupResource {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	m := l.members[name]
+	if m == nil {
+		return nil
+	}
+	var kinds []schema.GroupResource
+	for _, book := range m.books {
+		book.mu.Lock()
+		kinds = slices.AppendSeq(kinds, maps.Keys(book.kinds))
+		book.mu.Unlock()
+	}
+	return kinds
 }
 
 // supersede drops a kind from the books before one that has now counted it, or
