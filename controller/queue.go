@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,7 +44,7 @@ func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		return false
 	}
 	defer queue.Done(key)
-	err := do(ctx, key)
+	err := try(ctx, key, do)
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsConflict(err): // somebody wrote in between, or the cache is behind
@@ -55,4 +57,15 @@ func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		queue.Forget(key)
 	}
 	return true
+}
+
+// try does a piece of work. One that panics has failed, and nothing else has:
+// no single object ends the hub.
+func try[K comparable](ctx context.Context, key K, do func(context.Context, K) error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	return do(ctx, key)
 }

@@ -182,8 +182,11 @@ func (r *reporter) tell(quota *v1alpha1.FleetQuota, before, now []metav1.Conditi
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUsageComplete, v1alpha1.ConditionWithinHard} {
 		is := meta.FindStatusCondition(now, kind)
 		was := meta.FindStatusCondition(before, kind)
+		if is == nil || was != nil && was.Status == is.Status {
+			continue
+		}
 		good := is.Status == metav1.ConditionTrue
-		if was == nil && good || was != nil && was.Status == is.Status {
+		if was == nil && good {
 			continue
 		}
 		severity := corev1.EventTypeWarning

@@ -53,13 +53,15 @@ func Report(quota *v1alpha1.FleetQuota, usage Usage, now time.Time) v1alpha1.Fle
 func Refuse(quota *v1alpha1.FleetQuota, problem error, now time.Time) v1alpha1.FleetQuotaStatus {
 	status := *quota.Status.DeepCopy()
 	status.ObservedGeneration = quota.Generation
-	set(&status, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "InvalidSpec", Message: problem.Error(),
-	}, now)
-	set(&status, metav1.Condition{
-		Type: v1alpha1.ConditionUsageComplete, Status: metav1.ConditionFalse, Reason: "InvalidSpec",
-		Message: "nothing is counted until the spec is understood",
-	}, now)
+	for _, condition := range []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: problem.Error()},
+		{Type: v1alpha1.ConditionUsageComplete, Status: metav1.ConditionFalse, Message: "nothing is counted until the spec is understood"},
+		{Type: v1alpha1.ConditionWithinHard, Status: metav1.ConditionUnknown, Message: "nothing is counted until the spec is understood"},
+		{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionFalse, Message: "nothing is limited until the spec is understood"},
+	} {
+		condition.Reason = "InvalidSpec"
+		set(&status, condition, now)
+	}
 	return status
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -294,5 +295,16 @@ func TestRefuse(t *testing.T) {
 	q.Status = got
 	if again := federation.Refuse(q, errors.New("spec.scopes[0]: unsupported"), noon.Add(2*time.Hour)); !federation.Same(got, again) {
 		t.Error("refused again it is not the same")
+	}
+}
+
+func TestRefuseSaysOfEveryConditionThatTheSpecIsWrong(t *testing.T) {
+	got := federation.Refuse(quota(list("pods", "10")), errors.New("spec.clusterSelector: bad"), noon)
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionUsageComplete, v1alpha1.ConditionWithinHard, v1alpha1.ConditionEnforced,
+	} {
+		if text := condition(got, kind); !strings.Contains(text, "InvalidSpec") {
+			t.Errorf("%s: %q", kind, text)
+		}
 	}
 }
