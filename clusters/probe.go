@@ -1,0 +1,101 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// answer is what came of one probe.
+type answer struct {
+	login   *Login // that was tried
+	err     error
+	version string
+	uid     types.UID // empty: not asked for
+	dials   int64     // connections opened up to the identification
+	offset  time.Duration
+	began   time.Time
+	ended   time.Time
+}
+
+// question is what one probe asks.
+type question struct {
+	login    *Login
+	identify bool  // ask who the member is
+	dials    int64 // ask that too when more connections than these were opened
+}
+
+// ask probes the member once: its version, and its identity when asked for or
+// when a new connection may lead to another cluster.
+func (l *link) ask(ctx context.Context, q question) answer {
+	a := answer{login: q.login, began: time.Now()}
+	a.err = l.fill(ctx, q, &a)
+	a.ended = time.Now()
+	return a
+}
+
+func (l *link) fill(ctx context.Context, q question, a *answer) error {
+	var v version.Info
+	header, err := l.read(ctx, "version", &v)
+	if err != nil {
+		return err
+	}
+	if v.GitVersion == "" {
+		return errNotKubernetes
+	}
+	a.version = v.GitVersion
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		// The header is cut to the second: half of one later is the best guess.
+		a.offset = time.Until(date.Add(time.Second / 2)).Round(time.Second)
+	}
+	a.dials = l.conns.opened.Load()
+	if !q.identify && a.dials == q.dials {
+		return nil
+	}
+	var system metav1.PartialObjectMetadata
+	if _, err := l.read(ctx, "api/v1/namespaces/"+metav1.NamespaceSystem, &system); err != nil {
+		return err
+	}
+	if system.UID == "" {
+		return errNotKubernetes
+	}
+	a.uid = system.UID
+	return nil
+}
+
+// read fetches one small object.
+func (l *link) read(ctx context.Context, path string, into any) (http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.server.JoinPath(path).String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	resp, err := l.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	const most = 1 << 20 // far more than a namespace holds
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, statusError(resp.StatusCode)
+	}
+	if json.Unmarshal(body, into) != nil {
+		return nil, errNotKubernetes
+	}
+	return resp.Header, nil
+}
+
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
