@@ -55,14 +55,20 @@ func (s *session) disengage() {
 }
 
 // ended takes what an engagement returned that ended by itself, and says when
-// the next one begins. One that lasted was a success.
+// the next one begins: at once where there is no error and it had begun to
+// work. One that lasted was a success.
 func (s *session) ended(ctx context.Context, err error, now time.Time) {
 	s.engaged.cancel()
-	if now.Sub(s.engaged.began) >= s.member.options.UnreachableAfter {
+	lasted := now.Sub(s.engaged.began)
+	if lasted >= s.member.options.UnreachableAfter {
 		s.engagements.reset()
 	}
 	s.engaged = nil
 	s.member.claims.end(&s.member.claim)
+	if err == nil && lasted >= s.member.options.BackoffMin {
+		s.nextEngage = now
+		return
+	}
 	pause := s.engagements.next()
 	s.nextEngage = now.Add(pause)
 	if ctx.Err() == nil {

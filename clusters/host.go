@@ -12,7 +12,8 @@ import (
 // its own member alone.
 type Host interface {
 	// Engage works on the member until ctx ends. What it started is gone when it
-	// returns. When it returns earlier it is called again, after a back-off.
+	// returns. When it returns earlier it is called again: at once if it returns
+	// nil to begin anew, else after a back-off.
 	Engage(ctx context.Context, c *Connection) error
 	// Observe is told the state of the member's connection when it changed.
 	Observe(ctx context.Context, s State)

@@ -181,6 +181,21 @@ func TestAnEngagementThatFailsIsTriedAgainMoreAndMoreRarely(t *testing.T) {
 	})
 }
 
+func TestAnEngagementThatWantsToBeginAnewDoesSoAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.cluster("east", "uid-1")
+		w.anew["east"] = true
+		w.secret("east", config(c.kubeconfig()))
+		w.serve()
+		w.after(61 * time.Second)
+		w.wantEngaged("east", 2)
+		w.mu.Lock()
+		delete(w.anew, "east")
+		w.mu.Unlock()
+		w.after(time.Minute)
+	})
+}
+
 func TestEachMemberThatExistedIsObservedBeforeListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, name := range []string{"a", "b", "c"} {

@@ -39,6 +39,7 @@ type world struct {
 	running map[string]*clusters.Connection
 	engaged map[string]int
 	fail    map[string]error // what Engage returns at once
+	anew    map[string]bool  // whether Engage returns nil after a minute, to begin anew
 }
 
 // inWorld runs a claim about a world whose time is that of a bubble.
@@ -48,7 +49,7 @@ func inWorld(t *testing.T, claim func(w *world)) {
 		w := &world{
 			t: t, hub: fake.NewClientset(), net: network{}, begin: time.Now(), logger: klog.Background(),
 			states: map[string][]clusters.State{}, running: map[string]*clusters.Connection{},
-			engaged: map[string]int{}, fail: map[string]error{},
+			engaged: map[string]int{}, fail: map[string]error{}, anew: map[string]bool{},
 		}
 		claim(w)
 	})
@@ -145,14 +146,17 @@ func (w *world) note(what, who string) {
 func (w *world) Engage(ctx context.Context, c *clusters.Connection) error {
 	w.note("engage", c.Member.Name)
 	w.mu.Lock()
-	err := w.fail[c.Member.Name]
+	err, anew := w.fail[c.Member.Name], w.anew[c.Member.Name]
 	w.engaged[c.Member.Name]++
 	if w.running[c.Member.Name] != nil {
 		w.t.Errorf("%s is engaged twice at once", c.Member.Name)
 	}
 	w.running[c.Member.Name] = c
 	w.mu.Unlock()
-	if err == nil {
+	switch {
+	case anew:
+		time.Sleep(time.Minute)
+	case err == nil:
 		<-ctx.Done()
 		err = errors.New("ended")
 		if w.slow == c.Member.Name {

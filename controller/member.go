@@ -62,7 +62,11 @@ func (r *roster) Engage(ctx context.Context, conn *clusters.Connection) error {
 	if e.local != nil {
 		group.Go(func() error { return e.local.run(ctx) })
 	}
-	return group.Wait()
+	if err := group.Wait(); !errors.Is(err, errModeChanged) {
+		return err
+	}
+	klog.FromContext(ctx).Info("Engaging member anew", "because", errModeChanged.Error())
+	return nil
 }
 
 // newEngagement finds out what the member serves and what the hub may do there.
