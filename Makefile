@@ -7,6 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 FUZZTIME ?= 30s
 RUN ?=
 SHORT ?=
+FOR ?=
 
 TOOLS := $(CURDIR)/bin/tools
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
@@ -34,11 +35,12 @@ build: ## build both programs into bin/
 
 .PHONY: demo
 demo: ## start a hub, three members and sample teams on this machine, and show live totals; 10 min the first time, for Kubernetes is built
-	cd hack/e2e && go run ./demo up
+	@echo 'Building the demo (usually a second; 2 minutes the first time)'
+	@cd hack/e2e && go run ./demo up $(if $(FOR),--for $(FOR))
 
 .PHONY: demo-down
 demo-down: ## stop the demo and remove what it left
-	cd hack/e2e && go run ./demo down
+	@cd hack/e2e && go run ./demo down
 
 ##@ Check
 
