@@ -37,97 +37,112 @@ type watcher struct {
 	start   time.Time
 }
 
-func (w watcher) due(after time.Duration, q *corev1.ResourceQuota, want corev1.ResourceQuotaStatus, ours bool, wait time.Duration) {
+func (w watcher) due(after time.Duration, q *corev1.ResourceQuota, status corev1.ResourceQuotaStatus, want verdict) {
 	w.Helper()
-	gotOurs, gotWait := w.answers.due(q, want, w.start.Add(after))
-	if gotOurs != ours || gotWait != wait {
-		w.Errorf("after %s: ours %v, wait %s; want %v, %s", after, gotOurs, gotWait, ours, wait)
+	var got verdict
+	got.ours, got.wait = w.answers.due(q, status, w.start.Add(after))
+	if got != want {
+		w.Errorf("after %s: %+v, want %+v", after, got, want)
 	}
 }
+
+// verdict is what is said of a quota: it is ours, or it may be after a wait, or
+// it is somebody else's.
+type verdict struct {
+	ours bool
+	wait time.Duration
+}
+
+var (
+	ours   = verdict{ours: true}
+	theirs = verdict{}
+)
+
+func undecided(wait time.Duration) verdict { return verdict{wait: wait} }
 
 func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(w watcher){
 		"a limit that nobody follows for 10 s is ours": func(w watcher) {
-			w.due(0, quota(1, 5, 4, 2), truth(5, 2), false, within)
-			w.due(4*time.Second, quota(1, 5, 4, 2), truth(5, 2), false, 6*time.Second)
-			w.due(within, quota(1, 5, 4, 2), truth(5, 2), true, 0)
+			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
+			w.due(4*time.Second, quota(1, 5, 4, 2), truth(5, 2), undecided(6*time.Second))
+			w.due(within, quota(1, 5, 4, 2), truth(5, 2), ours)
 		},
 		"a limit that is followed is not": func(w watcher) {
-			w.due(0, quota(1, 5, 4, 2), truth(5, 2), false, within)
-			w.due(within, quota(2, 5, 5, 2), truth(5, 2), false, 0)
+			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
+			w.due(within, quota(2, 5, 5, 2), truth(5, 2), theirs)
 		},
 		"a quota that changes while it is called is given its time anew": func(w watcher) {
-			w.due(0, quota(1, 5, 4, 2), truth(5, 2), false, within)
-			w.due(9*time.Second, quota(2, 6, 4, 2), truth(6, 2), false, within)
+			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
+			w.due(9*time.Second, quota(2, 6, 4, 2), truth(6, 2), undecided(within))
 		},
 		"use that stays too high after a deletion is ours": func(w watcher) {
 			w.answers.freed(quota(1, 5, 5, 2))
-			w.due(0, quota(1, 5, 5, 2), truth(5, 1), false, within)
-			w.due(within, quota(1, 5, 5, 2), truth(5, 1), true, 0)
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
+			w.due(within, quota(1, 5, 5, 2), truth(5, 1), ours)
 		},
 		"use that is too high without a deletion is drift": func(w watcher) {
-			w.due(0, quota(1, 5, 5, 2), truth(5, 1), false, 0)
-			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), false, 0)
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), theirs)
+			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), theirs)
 		},
 		"use that is too low is drift": func(w watcher) {
 			w.answers.freed(quota(1, 5, 5, 2))
-			w.due(0, quota(1, 5, 5, 2), truth(5, 3), false, 0)
+			w.due(0, quota(1, 5, 5, 2), truth(5, 3), theirs)
 		},
 		"a call that was answered long ago does not shorten the next": func(w watcher) {
 			w.answers.freed(quota(1, 5, 5, 2))
-			w.due(0, quota(1, 5, 5, 2), truth(5, 1), false, within)
-			w.due(within, quota(1, 5, 5, 2), truth(5, 2), false, 0)
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
+			w.due(within, quota(1, 5, 5, 2), truth(5, 2), theirs)
 			w.answers.freed(quota(1, 5, 5, 2))
-			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), false, within)
+			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
 		},
 		"what is ours is written at once": func(w watcher) {
 			w.takeOver()
-			w.due(time.Hour, quota(3, 7, 5, 2), truth(7, 2), true, 0)
+			w.due(time.Hour, quota(3, 7, 5, 2), truth(7, 2), ours)
 		},
 		"a foreign change of status.hard hands back": func(w watcher) {
 			w.takeOver()
-			w.handsBack(quota(2, 5, 5, 2), quota(3, 6, 6, 2), true)
-			w.due(time.Hour, quota(3, 7, 6, 2), truth(7, 2), false, within)
+			w.handsBack(quota(2, 5, 5, 2), quota(3, 6, 6, 2))
+			w.due(time.Hour, quota(3, 7, 6, 2), truth(7, 2), undecided(within))
 		},
 		"a foreign release hands back": func(w watcher) {
 			w.takeOver()
-			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 1), true)
+			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 1))
 		},
 		"admission's charge does not hand back": func(w watcher) {
 			w.takeOver()
-			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 3), false)
+			w.keeps(quota(2, 5, 5, 2), quota(3, 5, 5, 3))
 		},
 		"our own write does not hand back": func(w watcher) {
 			w.takeOver()
 			w.answers.wrote(quota(3, 5, 5, 1))
-			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 1), false)
+			w.keeps(quota(2, 5, 5, 2), quota(3, 5, 5, 1))
 		},
 		"our own write does not hand back before its answer has come": func(w watcher) {
 			w.takeOver()
 			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
-			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 1), false)
+			w.keeps(quota(2, 6, 5, 2), quota(3, 6, 6, 1))
 		},
 		"admission may charge on top of it": func(w watcher) {
 			w.takeOver()
 			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
-			w.handsBack(quota(2, 6, 5, 2), quota(4, 6, 6, 2), false)
+			w.keeps(quota(2, 6, 5, 2), quota(4, 6, 6, 2))
 		},
 		"a foreign write while ours is under way hands back": func(w watcher) {
 			w.takeOver()
 			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
-			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 0), true)
+			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 0))
 		},
 		"what was once sent says nothing of later": func(w watcher) {
 			w.takeOver()
 			w.answers.writing(quota(2, 5, 5, 2), truth(5, 0))
 			w.answers.wrote(quota(3, 5, 5, 0))
-			w.handsBack(quota(4, 5, 5, 2), quota(5, 5, 5, 1), true)
+			w.handsBack(quota(4, 5, 5, 2), quota(5, 5, 5, 1))
 		},
 		"a quota that was deleted is forgotten": func(w watcher) {
 			w.takeOver()
 			w.answers.forget(keyOf(quota(2, 5, 5, 2)))
-			w.due(time.Hour, quota(9, 7, 5, 2), truth(7, 2), false, within)
+			w.due(time.Hour, quota(9, 7, 5, 2), truth(7, 2), undecided(within))
 		},
 	}
 	for name, play := range cases {
@@ -140,14 +155,21 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 
 func (w watcher) takeOver() {
 	w.Helper()
-	w.due(-2*within, quota(1, 5, 4, 2), truth(5, 2), false, within)
-	w.due(-within, quota(1, 5, 4, 2), truth(5, 2), true, 0)
+	w.due(-2*within, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
+	w.due(-within, quota(1, 5, 4, 2), truth(5, 2), ours)
 	w.answers.wrote(quota(2, 5, 5, 2))
 }
 
-func (w watcher) handsBack(before, now *corev1.ResourceQuota, want bool) {
+func (w watcher) handsBack(before, now *corev1.ResourceQuota) {
 	w.Helper()
-	if got := w.answers.seen(before, now); got != want {
-		w.Errorf("handed back: %v, want %v", got, want)
+	if !w.answers.seen(before, now) {
+		w.Error("it is not handed back")
+	}
+}
+
+func (w watcher) keeps(before, now *corev1.ResourceQuota) {
+	w.Helper()
+	if w.answers.seen(before, now) {
+		w.Error("it is handed back")
 	}
 }

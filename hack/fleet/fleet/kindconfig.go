@@ -56,7 +56,7 @@ func kindConfig(dir string, s state) (*v1alpha4.Cluster, error) {
 	config := &v1alpha4.Cluster{
 		Networking: v1alpha4.Networking{
 			APIServerAddress: "127.0.0.1",
-			APIServerPort:    int32(s.Ports.API), //nolint:gosec // a port
+			APIServerPort:    int32(s.Ports.API),
 		},
 		Nodes: []v1alpha4.Node{{
 			Role:  v1alpha4.ControlPlaneRole,

@@ -75,7 +75,7 @@ func TestWhatACrashedStartLeftIsEnded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { <-c.ended }()
+		t.Cleanup(func() { <-c.ended })
 	}
 	f, err := New(Options{Dir: dir})
 	if err != nil {
