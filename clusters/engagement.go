@@ -69,31 +69,39 @@ func (s *session) ended(ctx context.Context, err error, now time.Time) {
 		s.nextEngage = now
 		return
 	}
+	s.failed = "it ended without a reason"
+	if err != nil {
+		s.failed = s.login.scrub(err).Error()
+	}
 	pause := s.engagements.next()
 	s.nextEngage = now.Add(pause)
 	if ctx.Err() == nil {
-		klog.FromContext(ctx).Error(s.login.scrub(err), "Engagement ended by itself, will engage again", "after", pause)
+		klog.FromContext(ctx).Error(nil, "Engagement ended by itself, will engage again", "because", s.failed, "after", pause)
 	}
 }
 
-// scrub removes the token from an error: a hostile server can put it there.
+// scrub removes the token from an error, should a host have missed it.
 func (l *Login) scrub(err error) error {
-	if err == nil || l.token == "" {
+	if !l.reveals(err.Error()) {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), l.token, "(token)"))
 }
 
+// reveals says whether a text holds the token.
+func (l *Login) reveals(text string) bool { return l.token != "" && strings.Contains(text, l.token) }
+
 // connection is made for each engagement.
 func (s *session) connection() (*Connection, error) {
 	client := &http.Client{Transport: s.link}
 	config := &rest.Config{
-		Host:        s.link.server.String(),
-		UserAgent:   userAgent,
-		Transport:   s.link,
-		QPS:         queriesPerSecond,
-		Burst:       queryBurst,
-		RateLimiter: s.member.limiter,
+		Host:           s.link.server.String(),
+		UserAgent:      userAgent,
+		Transport:      s.link,
+		QPS:            queriesPerSecond,
+		Burst:          queryBurst,
+		RateLimiter:    s.member.limiter,
+		WarningHandler: rest.NoWarnings{}, // they are the member's words
 	}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -47,7 +49,7 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 	if err != nil {
 		return err
 	}
-	if v.GitVersion == "" {
+	if !isVersion(v.GitVersion) || q.login.reveals(v.GitVersion) {
 		return errNotKubernetes
 	}
 	a.version = v.GitVersion
@@ -63,7 +65,7 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 	if _, err := l.read(ctx, "api/v1/namespaces/"+metav1.NamespaceSystem, &system); err != nil {
 		return err
 	}
-	if system.UID == "" {
+	if !isUID(string(system.UID)) || q.login.reveals(string(system.UID)) {
 		return errNotKubernetes
 	}
 	a.uid = system.UID
@@ -99,3 +101,23 @@ func (l *link) read(ctx context.Context, path string, into any) (http.Header, er
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+// What a member says of itself is shown to everybody, so it must be no more
+// than a version and an identity.
+const longestVersion, longestUID = 64, 64
+
+func isVersion(text string) bool {
+	_, err := utilversion.ParseGeneric(text)
+	return err == nil && len(text) <= longestVersion && plain(text, ".+-_")
+}
+
+func isUID(text string) bool { return text != "" && len(text) <= longestUID && plain(text, "-") }
+
+// plain says whether a text has no other characters than letters, digits and
+// these.
+func plain(text, others string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !letter && (r < '0' || '9' < r) && !strings.ContainsRune(others, r)
+	})
+}

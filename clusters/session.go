@@ -29,6 +29,7 @@ type session struct {
 	engaged     *engagement // nil: none
 	nextEngage  time.Time
 	engagements backoff
+	failed      string // why the last engagement ended by itself; empty: the present one works
 }
 
 // flight is a probe under way.
@@ -57,6 +58,9 @@ func (s *session) settle(ctx context.Context, now time.Time) {
 		return
 	}
 	m := s.member
+	if s.engaged != nil && now.Sub(s.engaged.began) >= m.options.ProbeEvery {
+		s.failed = ""
+	}
 	switch {
 	case s.engaged != nil && m.claims.first(&m.claim) != m.name:
 		s.disengage()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
@@ -68,8 +69,15 @@ func (l *local) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch ResourceQuotas: %w", err)
 	}
+	err = l.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		klog.FromContext(ctx).V(2).Info("Cannot list or watch local quotas", "err", clusters.Explain(err))
+	})
+	if err != nil {
+		return fmt.Errorf("watch ResourceQuotas: %w", err)
+	}
 	var group sync.WaitGroup
-	group.Go(func() { l.RunWithContext(ctx) })
+	var silent klog.Logger // client-go's informer logs what the member says
+	group.Go(func() { l.RunWithContext(klog.NewContext(ctx, silent)) })
 	group.Go(func() { work(ctx, l.urgent, 1, l.sync) })
 	group.Go(func() { work(ctx, l.queue, l.engagement.hub.Workers, l.sync) })
 	group.Wait()
@@ -209,7 +217,7 @@ func (l *local) write(ctx context.Context, quota *corev1.ResourceQuota, status c
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("write the status of ResourceQuota %s/%s: %w", quota.Namespace, quota.Name, err)
+		return fmt.Errorf("write the status of ResourceQuota %s/%s: %w", quota.Namespace, quota.Name, clusters.Explain(err))
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote local status", "quota", klog.KObj(quota))
 	return nil

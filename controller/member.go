@@ -33,6 +33,8 @@ type engagement struct {
 	local     *local        // nil when mode is Never
 	wake      chan struct{} // holds one: what is asked or served may have changed
 	changed   chan struct{} // holds one: the Secret asks for another mode
+	doubt     chan struct{} // holds one: the hub's rights in the member may have changed
+	judged    time.Time     // when they were last asked for; follow's own
 
 	mu     sync.Mutex // guards all below
 	served catalogue
@@ -41,7 +43,7 @@ type engagement struct {
 	absent []corev1.ResourceName             // asked for, and no kind that is served counts them; sorted
 }
 
-var errModeChanged = errors.New("the Secret asks for another way to keep local status")
+var errModeChanged = errors.New("local status is kept in another way from now on")
 
 // Engage works on one member until ctx ends, and returns when nothing of it is
 // left.
@@ -73,14 +75,14 @@ func (r *roster) Engage(ctx context.Context, conn *clusters.Connection) error {
 func newEngagement(ctx context.Context, h *hub, conn *clusters.Connection) (*engagement, error) {
 	e := &engagement{
 		hub: h, conn: conn, asked: modeOf(conn.Member, h.LocalStatus),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), doubt: make(chan struct{}, 1), judged: time.Now(),
 	}
 	served, err := discover(ctx, conn, nil)
 	if err != nil {
-		return nil, fmt.Errorf("discover what the member serves: %w", err)
+		return nil, fmt.Errorf("discover what the member serves: %w", clusters.Explain(err))
 	}
 	if e.mode, err = permitted(ctx, conn, e.asked); err != nil {
-		return nil, fmt.Errorf("ask for the permission to keep local status: %w", err)
+		return nil, fmt.Errorf("ask for the right to keep local status: %w", clusters.Explain(err))
 	}
 	e.served, e.set = served, evaluator.NewSet(conn.Version, served.kinds())
 	e.observers = newObservers(e)
@@ -105,13 +107,30 @@ func (e *engagement) name() string { return e.conn.Member.Name }
 // ask tells the engagement that what is asked or served may have changed.
 func (e *engagement) ask() { signal(e.wake) }
 
-// relabelled tells the engagement what its Secret now says.
+// relabelled tells the engagement that its Secret or its connection changed.
 func (e *engagement) relabelled(member clusters.Member) {
-	if modeOf(member, e.hub.LocalStatus) != e.asked {
+	switch {
+	case modeOf(member, e.hub.LocalStatus) != e.asked:
 		signal(e.changed)
+	case e.mode != e.asked:
+		signal(e.doubt)
 	}
 	e.ask()
 }
+
+// allowed says whether the hub has been given the right to keep local status
+// that it lacked.
+func (e *engagement) allowed(ctx context.Context) bool {
+	if e.mode == e.asked {
+		return false
+	}
+	e.judged = time.Now()
+	mode, err := permitted(ctx, e.conn, e.asked)
+	return err == nil && mode == e.asked
+}
+
+// judgeAgain is how long a missing right is taken for missing without a sign.
+const judgeAgain = time.Hour
 
 func signal(c chan struct{}) {
 	select {
@@ -134,9 +153,17 @@ func (e *engagement) follow(ctx context.Context) error {
 		case <-e.changed:
 			again.Stop()
 			return errModeChanged
+		case <-e.doubt:
+			if e.allowed(ctx) {
+				again.Stop()
+				return errModeChanged
+			}
 		case <-e.wake:
 		case <-again.C:
 			e.rediscover(ctx)
+			if time.Since(e.judged) > judgeAgain && e.allowed(ctx) {
+				return errModeChanged
+			}
 		}
 		again.Stop()
 	}
@@ -161,7 +188,7 @@ func (e *engagement) rediscover(ctx context.Context) {
 	e.mu.Unlock()
 	served, err := discover(ctx, e.conn, before)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Discovery has no answer", "err", err)
+		klog.FromContext(ctx).V(2).Info("Discovery has no answer", "err", clusters.Explain(err))
 		return
 	}
 	for kind, version := range e.observers.served() {

@@ -18,7 +18,7 @@ func reachOf(state clusters.State) federation.Reach {
 	reach := federation.Reach{LastContact: state.LastContact, Reason: cmp.Or(state.Reason, state.CredentialsReason)}
 	switch state.Reach {
 	case clusters.Live:
-		return federation.Reach{Phase: v1alpha1.Live}
+		return federation.Reach{Phase: v1alpha1.Live, Reason: state.Reason}
 	case clusters.Stale:
 		reach.Phase = v1alpha1.Stale
 	case clusters.Unreachable:
@@ -54,8 +54,14 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 		}
 	}
 	synced := syncedCondition(m)
-	if synced.Status != metav1.ConditionTrue && status.Phase == v1alpha1.Live {
+	switch {
+	case status.Phase != v1alpha1.Live || synced.Status == metav1.ConditionTrue:
+	case m.engaged != nil:
 		status.Phase = v1alpha1.Partial
+	case have.Status.Phase == "" || have.Status.Phase == v1alpha1.NeverSynced:
+		status.Phase = v1alpha1.NeverSynced
+	default:
+		status.Phase = v1alpha1.Stale
 	}
 	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced} {
 		condition.ObservedGeneration = have.Generation

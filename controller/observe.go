@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
 )
@@ -98,21 +99,21 @@ func (o *observers) troubled() bool { return o.trouble.Load() }
 // observe keeps one kind's page of the book until ctx ends.
 func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
-	logger := klog.FromContext(ctx)
 	source, example, err := e.lister(kind, version)
 	if err != nil {
-		logger.Error(err, "Cannot watch")
+		klog.FromContext(ctx).Error(err, "Cannot watch")
 		e.book.Fail(kind, "NoClient")
 		return
 	}
+	var silent klog.Logger // client-go's reflector logs what the member says
 	page := &page{engagement: e, kind: kind}
 	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
-		Logger: &logger, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
+		Logger: &silent, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
 	})
 	var failing time.Time // since when lists fail; zero: they do not
 	backoff := patience(30 * time.Second)
 	for {
-		err := reflector.ListAndWatchWithContext(ctx)
+		err := reflector.ListAndWatchWithContext(klog.NewContext(ctx, silent))
 		if ctx.Err() != nil {
 			return
 		}
@@ -148,7 +149,7 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 	if err == nil || !errors.As(err, &status) {
 		return
 	}
-	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", err)
+	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", clusters.Explain(err))
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		e.observers.trouble.Store(true)
