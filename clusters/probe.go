@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,10 +22,13 @@ type answer struct {
 	err     error
 	version string
 	uid     types.UID // empty: not asked for
-	dials   int64     // connections opened up to the identification
-	offset  time.Duration
-	began   time.Time
-	ended   time.Time
+	// revision is the newest resourceVersion of the member's store; empty: it
+	// does not say.
+	revision string
+	dials    int64 // connections opened up to the identification
+	offset   time.Duration
+	began    time.Time
+	ended    time.Time
 }
 
 // question is what one probe asks.
@@ -57,6 +61,7 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 		// The header is cut to the second: half of one later is the best guess.
 		a.offset = time.Until(date.Add(time.Second / 2)).Round(time.Second)
 	}
+	a.revision = l.revision(ctx)
 	a.dials = l.conns.opened.Load()
 	if !q.identify && a.dials == q.dials {
 		return nil
@@ -72,13 +77,27 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 	return nil
 }
 
+// revision asks how far the member's store has come. A list without a version
+// is consistent: its own version is that of the store.
+func (l *link) revision(ctx context.Context) string {
+	var list metav1.PartialObjectMetadataList
+	only := url.Values{"fieldSelector": {"metadata.name=" + metav1.NamespaceSystem}}
+	if _, err := l.read(ctx, "api/v1/namespaces?"+only.Encode(), &list); err != nil {
+		return "" // the hub may not list namespaces
+	}
+	return list.ResourceVersion
+}
+
 // read fetches one small object.
 func (l *link) read(ctx context.Context, path string, into any) (http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.server.JoinPath(path).String(), http.NoBody)
+	path, query, _ := strings.Cut(path, "?")
+	address := l.server.JoinPath(path)
+	address.RawQuery = query
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	req.Header.Set("Accept", "application/json")
 	resp, err := l.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,10 @@ func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, ver
 	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
 		Logger: &silent, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
 	})
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	page.hear()
+	checks.Go(func() { page.check(ctx, cache.ToListerWatcherWithContext(source)) })
 	var failing time.Time // since when lists fail; zero: they do not
 	backoff := patience(30 * time.Second)
 	for {
@@ -124,6 +129,30 @@ func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, ver
 		}
 		e.failed(ctx, kind, err, failing)
 		pause(ctx, backoff.Step())
+	}
+}
+
+// check finds out why a kind is silent. A list that is asked for as a stream,
+// or a watch that goes on, can wait for ever for an object that the server
+// cannot read; a list of one says so at once.
+func (p *page) check(ctx context.Context, source cache.ListerWithContext) {
+	const bookmarks = time.Minute // how often a watch without changes gives a sign
+	for {
+		pause(ctx, trustFor)
+		if ctx.Err() != nil {
+			return
+		}
+		book := p.engagement.book
+		current, trouble := book.Synced(slices.Values([]schema.GroupResource{p.kind}))
+		since := time.Unix(0, p.heard.Load())
+		switch {
+		case trouble[p.kind] == reasonListFailed && time.Since(since) < trustFor:
+			book.Fail(p.kind, "") // it goes on
+		case len(trouble) > 0, current && time.Since(since) < 3*bookmarks:
+		default:
+			_, err := source.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+			p.engagement.failed(ctx, p.kind, err, since)
+		}
 	}
 }
 
@@ -158,9 +187,13 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 	case apierrors.IsForbidden(err):
 		e.book.Fail(kind, "Forbidden")
 	case time.Since(since) > trustFor:
-		e.book.Fail(kind, "ListFailed")
+		e.book.Fail(kind, reasonListFailed)
 	}
 }
+
+// reasonListFailed says that the member answers requests for the kind with
+// errors of its own.
+const reasonListFailed = "ListFailed"
 
 // trustFor is how long numbers are relied on without a sign of life.
 const trustFor = 20 * time.Second
@@ -195,6 +228,15 @@ func (e *engagement) lister(kind schema.GroupResource, version string) (cache.Li
 type page struct {
 	engagement *engagement
 	kind       schema.GroupResource
+	heard      atomic.Int64 // when the member last sent anything of the kind, in ns
+}
+
+func (p *page) hear() { p.heard.Store(time.Now().UnixNano()) }
+
+// Bookmark notes that the watch goes on although nothing changes.
+func (p *page) Bookmark(string) error {
+	p.hear()
+	return nil
 }
 
 // slim is what is kept of an object while a list is still arriving.
@@ -239,6 +281,7 @@ func (p *page) Delete(obj any) error {
 	if err != nil {
 		return fmt.Errorf("read a deleted object of %s: %w", p.kind, err)
 	}
+	p.hear()
 	ns, name := p.key(accessor)
 	p.engagement.book.Delete(p.kind, ns, name)
 	return nil
@@ -247,6 +290,7 @@ func (p *page) Delete(obj any) error {
 // Replace notes a complete list.
 func (p *page) Replace(list []any, _ string) error {
 	objects := make([]federation.Object, 0, len(list))
+	p.hear()
 	var errs []error
 	for _, obj := range list {
 		o, err := p.object(obj)
@@ -274,6 +318,7 @@ func (p *page) Resync() error { return nil }
 
 // object charges an object.
 func (p *page) object(obj any) (federation.Object, error) {
+	p.hear()
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)
