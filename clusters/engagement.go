@@ -55,24 +55,21 @@ func (s *session) disengage() {
 }
 
 // ended takes what an engagement returned that ended by itself, and says when
-// the next one begins: at once where there is no error and it had begun to
-// work. One that lasted was a success.
+// the next one begins: at once where there is no error. One that lasted was a
+// success.
 func (s *session) ended(ctx context.Context, err error, now time.Time) {
 	s.engaged.cancel()
-	lasted := now.Sub(s.engaged.began)
-	if lasted >= s.member.options.UnreachableAfter {
+	began := s.engaged.began
+	if now.Sub(began) >= s.member.options.UnreachableAfter {
 		s.engagements.reset()
 	}
 	s.engaged = nil
 	s.member.claims.end(&s.member.claim)
-	if err == nil && lasted >= s.member.options.BackoffMin {
-		s.nextEngage = now
+	if err == nil {
+		s.nextEngage = began.Add(s.member.options.BackoffMin) // has passed, unless it was very short
 		return
 	}
-	s.failed = "it ended without a reason"
-	if err != nil {
-		s.failed = s.login.scrub(err).Error()
-	}
+	s.failed = s.login.scrub(err).Error()
 	pause := s.engagements.next()
 	s.nextEngage = now.Add(pause)
 	if ctx.Err() == nil {

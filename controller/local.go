@@ -216,6 +216,9 @@ func (l *local) write(ctx context.Context, quota *corev1.ResourceQuota, status c
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if apierrors.IsForbidden(err) {
+		signal(l.engagement.doubt)
+	}
 	if err != nil {
 		return fmt.Errorf("write the status of ResourceQuota %s/%s: %w", quota.Namespace, quota.Name, clusters.Explain(err))
 	}

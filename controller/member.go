@@ -118,15 +118,12 @@ func (e *engagement) relabelled(member clusters.Member) {
 	e.ask()
 }
 
-// allowed says whether the hub has been given the right to keep local status
-// that it lacked.
-func (e *engagement) allowed(ctx context.Context) bool {
-	if e.mode == e.asked {
-		return false
-	}
+// rightsChanged says whether the hub has been given the right to keep local
+// status that it lacked, or has lost it.
+func (e *engagement) rightsChanged(ctx context.Context) bool {
 	e.judged = time.Now()
 	mode, err := permitted(ctx, e.conn, e.asked)
-	return err == nil && mode == e.asked
+	return err == nil && mode != e.mode
 }
 
 // judgeAgain is how long a missing right is taken for missing without a sign.
@@ -154,14 +151,14 @@ func (e *engagement) follow(ctx context.Context) error {
 			again.Stop()
 			return errModeChanged
 		case <-e.doubt:
-			if e.allowed(ctx) {
+			if e.rightsChanged(ctx) {
 				again.Stop()
 				return errModeChanged
 			}
 		case <-e.wake:
 		case <-again.C:
 			e.rediscover(ctx)
-			if time.Since(e.judged) > judgeAgain && e.allowed(ctx) {
+			if e.mode != e.asked && time.Since(e.judged) > judgeAgain && e.rightsChanged(ctx) {
 				return errModeChanged
 			}
 		}
@@ -226,8 +223,11 @@ func (e *engagement) demand() catalogue {
 			wanted[kind] = e.served[kind]
 		}
 	}
-	e.absent = slices.Sorted(maps.Keys(absent))
-	e.kinds = wanted.set()
+	missing, kinds := slices.Sorted(maps.Keys(absent)), wanted.set()
+	if !slices.Equal(missing, e.absent) || !maps.Equal(kinds, e.kinds) {
+		e.hub.roster.queue.Add(e.name()) // its condition Synced says so
+	}
+	e.absent, e.kinds = missing, kinds
 	return wanted
 }
 
