@@ -75,6 +75,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"metadata": {"uid": %q}}`, c.uid)
 	case r.URL.Path == "/api/v1/namespaces" && c.store > 0:
 		fmt.Fprintf(w, `{"metadata": {"resourceVersion": "%d"}}`, c.store)
+	case r.URL.Path == "/endless":
+		for range 100 {
+			_, _ = w.Write(make([]byte, 1024))
+		}
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}

@@ -2,6 +2,8 @@ package clusters_test
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +95,32 @@ func TestWhyAnEngagementFailsIsShownUntilOneWorks(t *testing.T) {
 		w.mu.Unlock()
 		w.after(2 * time.Minute)
 		w.want("east", clusters.Live, "", "")
+	})
+}
+
+func TestAnAnswerIsBoundedAndAWatchIsNot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.cluster("east", "uid-1")
+		clusters.SetLongest(&w.options, 10*1024)
+		w.secret("east", config(c.kubeconfig()))
+		w.serve()
+		w.after(time.Second)
+		conn := w.connection("east")
+		read := func(path string) error {
+			resp, err := conn.Client.Get(conn.Config.Host + path)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = resp.Body.Close() }()
+			_, err = io.Copy(io.Discard, resp.Body)
+			return err
+		}
+		var long *http.MaxBytesError
+		if err := read("/endless"); !errors.As(err, &long) {
+			t.Errorf("a long answer: %v", err)
+		}
+		if err := read("/endless?watch=true"); err != nil {
+			t.Errorf("a long watch: %v", err)
+		}
 	})
 }

@@ -47,11 +47,10 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 		status.CredentialExpirationTime = &expire
 	}
 	if state.Reach != clusters.Live {
-		status.LastContactTime = have.Status.LastContactTime
-		if !state.LastContact.IsZero() {
-			last := metav1.NewTime(state.LastContact).Rfc3339Copy()
-			status.LastContactTime = &last
-		}
+		status.LastContactTime = lastContact(have, state)
+	}
+	if state.Reach == clusters.Never && have.Status.UID != "" {
+		status.Phase = v1alpha1.Unreachable // since before the hub started
 	}
 	synced := syncedCondition(m)
 	switch {
@@ -69,6 +68,24 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
+}
+
+// lastContact is when a member that is not live last answered; nil: never. For
+// one that was live until the hub ended that is when its status was written.
+func lastContact(have *v1alpha1.FleetMember, state clusters.State) *metav1.Time {
+	last := state.LastContact
+	switch {
+	case !last.IsZero():
+	case have.Status.LastContactTime != nil:
+		return have.Status.LastContactTime
+	case have.Status.UID != "":
+		last = writtenAt(have.ManagedFields)
+	}
+	if last.IsZero() {
+		return nil
+	}
+	whole := metav1.NewTime(last).Rfc3339Copy()
+	return &whole
 }
 
 func readyCondition(state clusters.State) metav1.Condition {
@@ -94,7 +111,7 @@ func credentialsCondition(state clusters.State) metav1.Condition {
 		valid.Reason, valid.Message = state.CredentialsReason, state.CredentialsMessage
 	case state.LastContact.IsZero():
 		valid.Status = metav1.ConditionUnknown
-		valid.Reason, valid.Message = "NotTried", "the member has not answered yet"
+		valid.Reason, valid.Message = "NotTried", "the member has not answered since the hub started"
 	}
 	return valid
 }
