@@ -107,7 +107,11 @@ func TestAnAnswerIsBoundedAndAWatchIsNot(t *testing.T) {
 		w.after(time.Second)
 		conn := w.connection("east")
 		read := func(path string) error {
-			resp, err := conn.Client.Get(conn.Config.Host + path)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, conn.Config.Host+path, http.NoBody)
+			if err != nil {
+				return err
+			}
+			resp, err := conn.Client.Do(req)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,6 @@ func reachOf(state clusters.State) federation.Reach {
 func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha1.FleetMemberStatus {
 	state := m.state
 	status := v1alpha1.FleetMemberStatus{
-		Phase:       reachOf(state).Phase,
 		Version:     cmp.Or(state.Version, have.Status.Version),
 		UID:         cmp.Or(state.UID, have.Status.UID),
 		LocalStatus: have.Status.LocalStatus,
@@ -49,25 +48,31 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 	if state.Reach != clusters.Live {
 		status.LastContactTime = lastContact(have, state)
 	}
-	if state.Reach == clusters.Never && have.Status.UID != "" {
-		status.Phase = v1alpha1.Unreachable // since before the hub started
-	}
 	synced := syncedCondition(m)
-	switch {
-	case status.Phase != v1alpha1.Live || synced.Status == metav1.ConditionTrue:
-	case m.engaged != nil:
-		status.Phase = v1alpha1.Partial
-	case have.Status.Phase == "" || have.Status.Phase == v1alpha1.NeverSynced:
-		status.Phase = v1alpha1.NeverSynced
-	default:
-		status.Phase = v1alpha1.Stale
-	}
+	status.Phase = phaseOf(have, m, synced.Status == metav1.ConditionTrue)
 	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced} {
 		condition.ObservedGeneration = have.Generation
 		condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
+}
+
+// phaseOf says how far a member's numbers can be relied on as a whole.
+func phaseOf(have *v1alpha1.FleetMember, m standing, synced bool) v1alpha1.Phase {
+	phase := reachOf(m.state).Phase
+	counted := have.Status.Phase != "" && have.Status.Phase != v1alpha1.NeverSynced // once
+	switch {
+	case phase == v1alpha1.NeverSynced && have.Status.UID != "":
+		return v1alpha1.Unreachable // since before the hub started
+	case phase != v1alpha1.Live || synced:
+		return phase
+	case m.engaged != nil:
+		return v1alpha1.Partial
+	case counted:
+		return v1alpha1.Stale
+	}
+	return v1alpha1.NeverSynced
 }
 
 // lastContact is when a member that is not live last answered; nil: never. For
