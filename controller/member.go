@@ -140,9 +140,10 @@ func signal(c chan struct{}) {
 // and what is served change.
 func (e *engagement) follow(ctx context.Context) error {
 	defer e.observers.stop()
+	learnt := time.Now()
 	for {
 		e.observers.want(ctx, e.demand())
-		again := time.NewTimer(e.rediscovery())
+		again := time.NewTimer(time.Until(learnt.Add(e.rediscovery())))
 		select {
 		case <-ctx.Done():
 			again.Stop()
@@ -158,6 +159,7 @@ func (e *engagement) follow(ctx context.Context) error {
 		case <-e.wake:
 		case <-again.C:
 			e.rediscover(ctx)
+			learnt = time.Now()
 			if e.mode != e.asked && time.Since(e.judged) > judgeAgain && e.rightsChanged(ctx) {
 				return errModeChanged
 			}
