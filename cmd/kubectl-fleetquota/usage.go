@@ -57,9 +57,10 @@ counted; with --keep-going the rest is. Either way the exit code is 1. With
 --exit-code it is 2 when admission would refuse an object or a quota is exceeded,
 and 1 when that cannot be said because an amount is unknown.
 
-What a cluster adds by itself is not counted: defaults of LimitRanges and
-storage classes, overhead of runtime classes, what webhooks inject, what
-operators create, and pods that a rolling update adds for a while.`,
+LimitRanges and default classes fill in what new objects leave open, where they
+are in the files too. What else a cluster adds is not counted: what webhooks
+inject, what operators create, and pods that a rolling update adds for a while.
+-n is the namespace of objects that name none.`,
 		Example: `  # What a directory of manifests uses, with the pods of its workloads
   kubectl fleetquota usage -f manifests/ --expand
 
@@ -92,6 +93,7 @@ func (o *usageOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.keepGoing, "keep-going", false, "count what can be read even if something cannot")
 	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 2 when an object would be refused or a quota is exceeded, with --quota")
 	f.StringVarP(&o.output, "output", "o", "", "wide, json or yaml")
+	f.Lookup("nodes").DefValue = "0" // says that the help shall not print one
 	completeWords(cmd, "output", formatWide, formatJSON, formatYAML)
 	completeWords(cmd, "kubernetes-version", "1.34", "1.35", "1.36", "1.37")
 }

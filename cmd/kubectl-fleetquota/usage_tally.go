@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetquota/fleetquota/cmd/kubectl-fleetquota/internal/manifest"
@@ -123,6 +124,13 @@ func (t *tally) all() []use {
 	return all
 }
 
+// over says whether an object is a pod that has had its time: nobody will
+// create it any more.
+func over(value runtime.Object) bool {
+	pod, ok := value.(*corev1.Pod)
+	return ok && (pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
+}
+
 // refused is what admission says to the objects that leave open what a quota
 // limits.
 func (t *tally) refused(l *limits) []string {
@@ -132,7 +140,7 @@ func (t *tally) refused(l *limits) []string {
 	var all []string
 	for _, c := range t.charged {
 		rule, counted := t.set.For(c.Resource)
-		if !counted || c.Namespace != l.Namespace || !l.selector.Matches(c.charge.Class) {
+		if !counted || c.Namespace != l.Namespace || !l.selector.Matches(c.charge.Class) || over(c.Value) {
 			continue
 		}
 		var required []corev1.ResourceName

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -16,15 +17,36 @@ import (
 // field they did not understand. So everything after a field is taken away: the
 // first field with which the item still cannot be decoded is the one at fault.
 func (in *Input) blame(i item, err error) {
-	at, text := i.place(), err.Error()
-	if found := regexp.MustCompile(`json: cannot unmarshal .*`).FindString(text); found != "" {
-		text = strings.TrimPrefix(found, "json: ")
-	}
+	at, text := i.place(), wanted(err)
 	if s, found := in.fault(i); found {
-		at.Line = i.doc.line + s.line - 1
+		at.Line = i.doc.at(s.line)
+		if strings.Contains(text, "quantit") {
+			text = strconv.Quote(s.text) + " is no quantity such as 500m, 2 or 1.5Gi"
+		}
 		text = s.path + ": " + text
 	}
 	in.bad(at, "%s: %s", i.title(), text)
+}
+
+// wanted is why a decoder does not take a value, in words.
+func wanted(err error) string {
+	found := regexp.MustCompile(`json: cannot unmarshal (\w+).* into Go .*of type (\S+)`).FindStringSubmatch(err.Error())
+	if found == nil {
+		return err.Error()
+	}
+	have, want := found[1], found[2]
+	switch {
+	case strings.HasPrefix(want, "[]"):
+		want = "a list"
+	case strings.HasPrefix(want, "int"), strings.HasPrefix(want, "float"):
+		want = "a number"
+	case want == "bool":
+		want = "true or false"
+	case want != "string":
+		want = "an object"
+	}
+	words := map[string]string{"array": "a list", "bool": "true or false", "number": "a number", "object": "an object"}
+	return fmt.Sprintf("want %s, not %s", strings.Replace(want, "string", "a string", 1), cmp.Or(words[have], "a "+have))
 }
 
 // title is the kind and the name of an item that cannot be decoded, as far as
@@ -76,12 +98,13 @@ type step struct {
 	order int
 	path  string // such as spec.containers[0].name
 	line  int    // within the document
+	text  string // of a scalar
 }
 
 // walk lists the values of a tree in the order of the text. What an alias
 // stands for belongs to its anchor.
 func walk(node *yamlnode.Node, path string, steps []step) []step {
-	steps = append(steps, step{path: path, line: node.Line})
+	steps = append(steps, step{path: path, line: node.Line, text: node.Value})
 	switch node.Kind {
 	case yamlnode.MappingNode:
 		for n := 0; n+1 < len(node.Content); n += 2 {
@@ -168,5 +191,5 @@ func (i item) lineOf(field string) Place {
 	if node == nil {
 		return i.place()
 	}
-	return Place{i.doc.file, i.doc.line + node.Line - 1}
+	return Place{i.doc.file, i.doc.at(node.Line)}
 }

@@ -65,7 +65,7 @@ func (in *Input) dropPods() (parents map[owner]bool) {
 			kept = append(kept, o)
 		}
 		if n := count[o]; n > 0 {
-			in.Notes = append(in.Notes, o.Problem(fmt.Sprintf("%d pods of it in the files are left out: it is expanded instead", n)))
+			in.Notes = append(in.Notes, o.Problem(fmt.Sprintf("pods of it in the files are left out, since it is expanded: %d", n)))
 		}
 	}
 	in.Objects = kept

@@ -25,7 +25,7 @@ type item struct {
 // place is where the item begins.
 func (i item) place() Place {
 	if node := find(i.doc.node(), i.path); node != nil && len(i.path) > 0 {
-		return Place{i.doc.file, i.doc.line + node.Line - 1}
+		return Place{i.doc.file, i.doc.at(node.Line)}
 	}
 	return Place{i.doc.file, i.doc.begin()}
 }
@@ -96,6 +96,10 @@ func (in *Input) each(list item, raw []*json.RawMessage, kind schema.GroupVersio
 func (in *Input) decode(i item) *Object {
 	if i.kind.Group == "kustomize.config.k8s.io" {
 		in.note(i.place(), "%s is for kustomize and no object: it is left out", i.kind.Kind)
+		return nil
+	}
+	if !in.kinds.scheme.Recognizes(i.kind) && in.kinds.scheme.IsGroupRegistered(i.kind.Group) {
+		in.bad(i.place(), "%s: Kubernetes has no such kind in %s", i.title(), i.kind.GroupVersion())
 		return nil
 	}
 	value, strict, err := in.kinds.parse(i)

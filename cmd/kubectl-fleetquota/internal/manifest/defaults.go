@@ -11,12 +11,12 @@ import (
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
-// applyDefaults fills in what the API server stores of an object that leaves
-// it open, as far as it decides what the object costs. It may be applied again.
-func applyDefaults(obj runtime.Object, rules string) {
-	switch typed := obj.(type) {
+// store fills in what the API server stores of an object that leaves it open,
+// as far as it decides what the object costs.
+func (in *Input) store(value runtime.Object, namespace string) {
+	switch typed := value.(type) {
 	case *corev1.Pod:
-		defaultPod(typed, rules)
+		in.storePod(typed, namespace)
 	case *corev1.Service:
 		typed.Spec.Type = cmp.Or(typed.Spec.Type, corev1.ServiceTypeClusterIP)
 		if typed.Spec.Type == corev1.ServiceTypeLoadBalancer && typed.Spec.AllocateLoadBalancerNodePorts == nil {
@@ -24,10 +24,34 @@ func applyDefaults(obj runtime.Object, rules string) {
 		}
 	case *corev1.PersistentVolumeClaim:
 		toMilli(typed.Spec.Resources.Requests, typed.Spec.Resources.Limits, typed.Status.AllocatedResources, typed.Status.Capacity)
+		if isNew(typed) {
+			in.admission.admit(typed, namespace)
+		}
 	case *v1alpha1.FleetQuota:
 		typed.Spec.StalePolicy = cmp.Or(typed.Spec.StalePolicy, v1alpha1.KeepLast)
 	case *corev1.ResourceQuota:
 		toMilli(typed.Spec.Hard, typed.Status.Hard, typed.Status.Used)
+	}
+}
+
+// storePod takes the requests of containers from their limits, and then what
+// is open from elsewhere. Up to 1.36 the resources of a pod as a whole are
+// completed before that, whenever a pod is read, and after it later, once.
+func (in *Input) storePod(pod *corev1.Pod, namespace string) {
+	eachContainer(pod, func(resources *corev1.ResourceRequirements) {
+		resources.Requests = filled(resources.Requests, resources.Limits)
+	})
+	late := limitsWhole(in.options.Rules)
+	if !late {
+		defaultWhole(pod, in.options.Rules)
+	}
+	roundPod(pod)
+	if !isNew(pod) {
+		return
+	}
+	in.admission.admit(pod, namespace)
+	if late {
+		defaultWhole(pod, in.options.Rules)
 	}
 }
 
@@ -41,36 +65,12 @@ func toMilli(lists ...corev1.ResourceList) {
 	}
 }
 
-// defaultPod takes requests from limits: those of each container, then those
-// of the pod as a whole.
-func defaultPod(pod *corev1.Pod, rules string) {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			resources := &containers[i].Resources
-			if resources.Limits != nil && resources.Requests == nil {
-				resources.Requests = corev1.ResourceList{}
-			}
-			fill(resources.Requests, resources.Limits, anyResource)
-		}
-	}
-	if limitsWhole(rules) {
-		roundPod(pod)
-	}
-	// Up to 1.36 this is done whenever a pod is read, later when it is created.
-	if whole := pod.Spec.Resources; whole != nil && (pod.UID == "" || !limitsWhole(rules)) {
-		defaultWhole(pod, whole, rules)
-	}
-	roundPod(pod)
-}
-
 // roundPod rounds all that counts of a pod.
 func roundPod(pod *corev1.Pod) {
 	toMilli(pod.Spec.Overhead, pod.Status.AllocatedResources)
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			toMilli(containers[i].Resources.Requests, containers[i].Resources.Limits)
-		}
-	}
+	eachContainer(pod, func(resources *corev1.ResourceRequirements) {
+		toMilli(resources.Requests, resources.Limits)
+	})
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range statuses {
 			toMilli(statuses[i].AllocatedResources)
@@ -98,10 +98,11 @@ func limitsWhole(rules string) bool {
 
 // defaultWhole completes the resources of a pod as a whole from those of its
 // containers, where some of them are set.
-func defaultWhole(pod *corev1.Pod, whole *corev1.ResourceRequirements, rules string) {
-	if len(whole.Limits) == 0 && len(whole.Requests) == 0 {
+func defaultWhole(pod *corev1.Pod, rules string) {
+	if !resourcehelper.IsPodLevelResourcesSet(pod) {
 		return
 	}
+	whole := pod.Spec.Resources
 	containers := &corev1.Pod{Spec: corev1.PodSpec{Containers: pod.Spec.Containers, InitContainers: pod.Spec.InitContainers}}
 	limits := resourcehelper.AggregateContainerLimits(containers, resourcehelper.PodResourcesOptions{})
 	requests := resourcehelper.AggregateContainerRequests(containers, resourcehelper.PodResourcesOptions{})
@@ -141,14 +142,12 @@ func limitWhole(pod *corev1.Pod, whole *corev1.ResourceRequirements, limits core
 
 // allLimit says whether every container has a limit.
 func allLimit(pod *corev1.Pod, name corev1.ResourceName) bool {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			if _, limited := containers[i].Resources.Limits[name]; !limited {
-				return false
-			}
-		}
-	}
-	return true
+	all := true
+	eachContainer(pod, func(resources *corev1.ResourceRequirements) {
+		_, limited := resources.Limits[name]
+		all = all && limited
+	})
+	return all
 }
 
 // fill copies to a list what it lacks and the other has.

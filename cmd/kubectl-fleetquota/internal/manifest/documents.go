@@ -103,7 +103,7 @@ func (in *Input) convert(d *document) ([]byte, bool) {
 	converted, err := yaml.YAMLToJSON(d.text)
 	if err != nil {
 		if bytes.Contains(d.text, []byte("{{")) {
-			text += " (this looks like a template: render it first)"
+			text = "this looks like a template, not yet rendered"
 		}
 		in.bad(Place{d.file, line}, "%s", text)
 		return nil, false
@@ -123,7 +123,14 @@ func (d *document) explain(err error) (line int, text string) {
 		return d.begin(), text
 	}
 	number, _ := strconv.Atoi(text[found[2]:found[3]]) //nolint:errcheck // it is digits
-	return d.line + number - 1, text[:found[0]] + text[found[1]:]
+	return d.at(number), text[:found[0]] + text[found[1]:]
+}
+
+// at is the line of the file for one of the document. YAML knows more line
+// ends than editors do, and some parsers count one too many.
+func (d *document) at(line int) int {
+	last := bytes.Count(bytes.TrimSuffix(d.text, []byte("\n")), []byte("\n"))
+	return d.line + max(0, min(line-1, last))
 }
 
 // begin is the line of the first text that is no comment.

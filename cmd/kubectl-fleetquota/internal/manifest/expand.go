@@ -66,19 +66,19 @@ func (e *expansion) expand(o *Object) {
 			return // its ReplicaSets are in the files
 		}
 		e.between(o, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), &appsv1.ReplicaSet{})
-		e.pods(o, &w.Spec.Template, virtual(o, replicas(w.Spec.Replicas)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
 	case *appsv1.ReplicaSet:
-		e.pods(o, &w.Spec.Template, virtual(o, replicas(w.Spec.Replicas)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
 	case *corev1.ReplicationController:
 		if w.Spec.Template != nil {
-			e.pods(o, w.Spec.Template, virtual(o, replicas(w.Spec.Replicas)))
+			e.pods(o, w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
 		}
 	case *appsv1.StatefulSet:
 		e.statefulSet(o, w)
 	case *appsv1.DaemonSet:
 		e.daemonSet(o, w)
 	case *batchv1.Job:
-		e.pods(o, &w.Spec.Template, virtual(o, parallel(&w.Spec, &w.Status)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, parallel(&w.Spec, &w.Status)))
 	case *batchv1.CronJob:
 		e.cronJob(o, w)
 	}
@@ -91,7 +91,7 @@ func (e *expansion) cronJob(o *Object, cron *batchv1.CronJob) {
 	}
 	job := &cron.Spec.JobTemplate.Spec
 	e.between(o, batchv1.SchemeGroupVersion.WithKind("Job"), &batchv1.Job{})
-	e.pods(o, &job.Template, virtual(o, parallel(job, &batchv1.JobStatus{})))
+	e.pods(o, &job.Template, e.virtual(o, parallel(job, &batchv1.JobStatus{})))
 }
 
 // daemonSet makes a pod for each node: as many as was asked for, else as many
@@ -106,7 +106,7 @@ func (e *expansion) daemonSet(o *Object, set *appsv1.DaemonSet) {
 		return
 	}
 	e.between(o, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), &appsv1.ControllerRevision{})
-	e.pods(o, &set.Spec.Template, virtual(o, nodes))
+	e.pods(o, &set.Spec.Template, e.virtual(o, nodes))
 }
 
 // statefulSet makes pods, whose names are known, and their claims.
@@ -139,7 +139,7 @@ func (e *expansion) statefulSet(o *Object, set *appsv1.StatefulSet) {
 // unless the files have one.
 func (e *expansion) between(o *Object, kind schema.GroupVersionKind, value made) {
 	if !e.parents[ownerOf(o)] {
-		e.add(o, kind, value, virtual(o, 1))
+		e.add(o, kind, value, e.virtual(o, 1))
 	}
 }
 
@@ -190,7 +190,7 @@ func (e *expansion) add(from *Object, kind schema.GroupVersionKind, value made, 
 	e.count += len(o.Names)
 	value.SetNamespace(from.Namespace)
 	value.GetObjectKind().SetGroupVersionKind(kind)
-	applyDefaults(value, e.in.options.Rules)
+	e.in.store(value, from.Namespace)
 	e.made = append(e.made, o)
 }
 
@@ -203,11 +203,14 @@ func (e *expansion) room(o *Object, more int) bool {
 	return false
 }
 
-// virtual names objects whose names nobody knows, as no stored object is named.
-// Of more than can be made, one more than that is named.
-func virtual(o *Object, n int) []string {
-	names := make([]string, 0, min(n, MaxExpanded+1))
-	for i := range cap(names) {
+// virtual names objects whose names nobody knows, as no stored object is named;
+// none of them where there is no room for all.
+func (e *expansion) virtual(o *Object, n int) []string {
+	if !e.room(o, n) {
+		return nil
+	}
+	names := make([]string, 0, n)
+	for i := range n {
 		names = append(names, fmt.Sprintf("%s/%s/%d", o.Resource, o.Names[0], i))
 	}
 	return names

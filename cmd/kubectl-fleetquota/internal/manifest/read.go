@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,16 +85,22 @@ type Input struct {
 	Bad     []Problem // of what could not be read
 	Notes   []Problem // of what was read, and may not be meant
 
-	kinds   kinds
-	options Options
-	order   map[string]int // file -> its place among the files
+	options   Options
+	kinds     kinds
+	admission admission
+	order     map[string]int // file -> its place among the files
 }
 
 // Read reads all objects of files, of directories with all below them, and of
 // standard input for "-".
 func Read(paths []string, o Options) *Input {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
-	in := &Input{kinds: newKinds(), options: o, order: map[string]int{}}
+	in := &Input{
+		options:   o,
+		kinds:     newKinds(),
+		admission: admission{ranges: map[string][]*corev1.LimitRange{}, overhead: map[string]corev1.ResourceList{}},
+		order:     map[string]int{},
+	}
 	var found []*Object
 	for _, f := range in.files(paths) {
 		for _, d := range in.documents(f) {
@@ -109,6 +116,10 @@ func Read(paths []string, o Options) *Input {
 	}
 	for _, object := range found {
 		in.settle(object)
+		in.admission.learn(object)
+	}
+	for _, object := range found {
+		in.store(object.Value, object.Namespace)
 	}
 	in.keepLast()
 	in.Bad, in.Notes = in.inOrder(in.Bad), in.inOrder(in.Notes)
@@ -123,7 +134,7 @@ func (in *Input) inOrder(problems []Problem) []Problem {
 	return problems
 }
 
-// settle fills in what a server would, once all kinds are known.
+// settle finds an object's place, once all kinds are known.
 func (in *Input) settle(o *Object) {
 	namespaced, known := in.kinds.namespaced(o.Kind.GroupKind())
 	o.Resource = in.kinds.resource(o.Kind.GroupKind())
@@ -140,7 +151,6 @@ func (in *Input) settle(o *Object) {
 	if accessor, ok := o.Value.(metav1.Object); ok {
 		accessor.SetNamespace(o.Namespace)
 	}
-	applyDefaults(o.Value, in.options.Rules)
 	in.Objects = append(in.Objects, o)
 }
 
