@@ -99,10 +99,10 @@ func limitsWhole(rules string) bool {
 // defaultWhole completes the resources of a pod as a whole from those of its
 // containers, where some of them are set.
 func defaultWhole(pod *corev1.Pod, rules string) {
-	if !resourcehelper.IsPodLevelResourcesSet(pod) {
+	whole := pod.Spec.Resources
+	if whole == nil || len(whole.Limits)+len(whole.Requests) == 0 {
 		return
 	}
-	whole := pod.Spec.Resources
 	containers := &corev1.Pod{Spec: corev1.PodSpec{Containers: pod.Spec.Containers, InitContainers: pod.Spec.InitContainers}}
 	limits := resourcehelper.AggregateContainerLimits(containers, resourcehelper.PodResourcesOptions{})
 	requests := resourcehelper.AggregateContainerRequests(containers, resourcehelper.PodResourcesOptions{})
