@@ -124,9 +124,9 @@ func (t *tally) all() []use {
 	return all
 }
 
-// over says whether an object is a pod that has had its time: nobody will
+// past says whether an object is a pod that has had its time: nobody will
 // create it any more.
-func over(value runtime.Object) bool {
+func past(value runtime.Object) bool {
 	pod, ok := value.(*corev1.Pod)
 	return ok && (pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
 }
@@ -140,7 +140,7 @@ func (t *tally) refused(l *limits) []string {
 	var all []string
 	for _, c := range t.charged {
 		rule, counted := t.set.For(c.Resource)
-		if !counted || c.Namespace != l.Namespace || !l.selector.Matches(c.charge.Class) || over(c.Value) {
+		if !counted || c.Namespace != l.Namespace || !l.selector.Matches(c.charge.Class) || past(c.Value) {
 			continue
 		}
 		var required []corev1.ResourceName

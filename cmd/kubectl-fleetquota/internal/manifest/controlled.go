@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,14 @@ func controllerOf(o *Object) owner {
 	return owner{group.WithKind(ref.Kind).GroupKind(), o.Namespace, ref.Name}
 }
 
+// isBetween says whether an object stands between a workload and its pods.
+func isBetween(o *Object) bool {
+	return slices.Contains([]string{"ReplicaSet", "Job", "ControllerRevision"}, o.Kind.Kind)
+}
+
 // dropPods leaves out the pods that a workload among the objects controls and
-// that have not finished, with their claims. It returns what controls something
-// other than pods.
+// that have not finished, with their claims. It returns the workloads of which
+// what stands between them and their pods is in the files.
 func (in *Input) dropPods() (parents map[owner]bool) {
 	workloads := map[owner]*Object{}
 	for _, o := range in.Workloads() {
@@ -52,8 +58,9 @@ func (in *Input) dropPods() (parents map[owner]bool) {
 		pod, isPod := o.Value.(*corev1.Pod)
 		switch workload := workloads[controller]; {
 		case workload == nil:
-		case !isPod:
+		case isBetween(o):
 			parents[controller] = true
+		case !isPod:
 		case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			dropped[ownerOf(o)] = true
 			count[workload]++

@@ -14,5 +14,5 @@
 // Read it in this order: read.go (the whole way), files.go and documents.go
 // (from paths to documents), decode.go and blame.go (to objects, or to the
 // line at fault), kinds.go, defaults.go and admission.go (as it would be
-// stored), expand.go and controlled.go.
+// stored), expand.go, claims.go and controlled.go.
 package manifest

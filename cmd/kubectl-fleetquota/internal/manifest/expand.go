@@ -32,7 +32,7 @@ func (in *Input) Workloads() []*Object {
 
 // Expand adds what controllers make of the objects: of workloads their pods at
 // full strength, and what stands between the two; of pods the claims for their
-// ephemeral volumes. So many nodes run a pod of each DaemonSet. Pods in the
+// volumes and devices. So many nodes run a pod of each DaemonSet. Pods in the
 // files that such a workload controls are left out, unless they have finished:
 // what is made of it stands for them.
 func (in *Input) Expand(nodes int) {
@@ -51,7 +51,7 @@ type expansion struct {
 	in      *Input
 	nodes   int
 	stored  map[key]bool   // what the files hold
-	parents map[owner]bool // what controls something other than pods in the files
+	parents map[owner]bool // see [Input.dropPods]
 	made    []*Object
 	count   int
 }
@@ -60,7 +60,7 @@ type expansion struct {
 func (e *expansion) expand(o *Object) {
 	switch w := o.Value.(type) {
 	case *corev1.Pod:
-		e.volumes(o, &w.Spec, []string{o.Names[0]})
+		e.claims(o, w, []string{o.Names[0]})
 	case *appsv1.Deployment:
 		if e.parents[ownerOf(o)] {
 			return // its ReplicaSets are in the files
@@ -147,24 +147,7 @@ func (e *expansion) between(o *Object, kind schema.GroupVersionKind, value made)
 func (e *expansion) pods(o *Object, template *corev1.PodTemplateSpec, names []string) {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	e.add(o, corev1.SchemeGroupVersion.WithKind("Pod"), pod, names)
-	e.volumes(o, &pod.Spec, names)
-}
-
-// volumes makes the claims for the ephemeral volumes of pods.
-func (e *expansion) volumes(o *Object, spec *corev1.PodSpec, pods []string) {
-	for i := range spec.Volumes {
-		source := spec.Volumes[i].Ephemeral
-		if source == nil || source.VolumeClaimTemplate == nil {
-			continue
-		}
-		claim := &corev1.PersistentVolumeClaim{Spec: *source.VolumeClaimTemplate.Spec.DeepCopy()}
-		claim.Annotations = source.VolumeClaimTemplate.Annotations
-		names := make([]string, 0, len(pods))
-		for _, pod := range pods {
-			names = append(names, pod+"-"+spec.Volumes[i].Name)
-		}
-		e.add(o, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), claim, names)
-	}
+	e.claims(o, pod, names)
 }
 
 // made is what can be an object of the API.
