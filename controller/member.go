@@ -253,7 +253,7 @@ func (e *engagement) synced() (current bool, reason, message string) {
 		}
 		slices.Sort(parts)
 		return false, "NotCounted", "cannot count " + strings.Join(parts, ", ") + "; " + rules
-	case !current:
+	case !current || kinds == nil: // not yet, or nothing has been asked yet
 		return false, federation.ReasonSyncing, "the first lists are not complete yet; " + rules
 	case len(absent) > 0:
 		return true, "Counted", fmt.Sprintf("not served here and so not counted: %v; %s", absent, rules)
