@@ -143,12 +143,12 @@ func (p *page) check(ctx context.Context, source cache.ListerWithContext) {
 			return
 		}
 		book := p.engagement.book
-		current, trouble := book.Synced(slices.Values([]schema.GroupResource{p.kind}))
-		since := time.Unix(0, p.heard.Load())
+		_, trouble := book.Synced(slices.Values([]schema.GroupResource{p.kind}))
+		listed, since := p.listed.Load(), time.Unix(0, p.heard.Load())
 		switch {
-		case trouble[p.kind] == reasonListFailed && time.Since(since) < trustFor:
+		case listed && trouble[p.kind] == reasonListFailed && time.Since(since) < trustFor:
 			book.Fail(p.kind, "") // it goes on
-		case len(trouble) > 0, current && time.Since(since) < 3*bookmarks:
+		case len(trouble) > 0, listed && time.Since(since) < 3*bookmarks:
 		default:
 			_, err := source.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
 			p.engagement.failed(ctx, p.kind, err, since)
@@ -229,6 +229,7 @@ type page struct {
 	engagement *engagement
 	kind       schema.GroupResource
 	heard      atomic.Int64 // when the member last sent anything of the kind, in ns
+	listed     atomic.Bool  // this observer has got a complete list
 }
 
 func (p *page) hear() { p.heard.Store(time.Now().UnixNano()) }
@@ -303,6 +304,7 @@ func (p *page) Replace(list []any, _ string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	p.listed.Store(true)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
 		for _, o := range objects {
 			if !yield(o) {
