@@ -128,10 +128,10 @@ func quoting(version, uid string, status int) http.HandlerFunc {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Warning", fmt.Sprintf("299 - %q", token))
-		switch {
-		case r.URL.Path == "/version":
+		switch r.URL.Path {
+		case "/version":
 			fmt.Fprintf(w, `{"major": "1", "minor": "37", "gitVersion": %q}`, fill(version, token))
-		case r.URL.Path == "/api/v1/namespaces/kube-system":
+		case "/api/v1/namespaces/kube-system":
 			fmt.Fprintf(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, fill(uid, token))
 		default:
 			w.WriteHeader(status)
