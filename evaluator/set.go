@@ -43,19 +43,14 @@ func (s *Set) Exact() bool {
 
 // Kinds lists the served kinds that must be observed to know an amount, which
 // may have its canonical name or another. Empty: nobody here can count it, and
-// it is unknown.
-//
-// A requests.* name of an extended resource lists pods alone, although resource
-// claims are part of it where a DeviceClass of the cluster names that resource.
+// it is unknown. See also [Set.Needs].
 func (s *Set) Kinds(name corev1.ResourceName) []schema.GroupResource {
 	canonical := Canonical(name)
-	if needsDeviceClaims(canonical) {
-		return nil
-	}
 	candidates := []schema.GroupResource{
 		volumeClaims{}.Resource(),
 		pods{}.Resource(),
 		services{}.Resource(),
+		deviceClaims{}.Resource(),
 	}
 	if kind, counts := countedKind(canonical); counts && !slices.Contains(candidates, kind) {
 		candidates = append(candidates, kind)
@@ -99,6 +94,8 @@ func newEvaluator(kind schema.GroupResource, chosen rules) Evaluator {
 		return services{}
 	case volumeClaims{}.Resource():
 		return volumeClaims{}
+	case deviceClaims{}.Resource():
+		return deviceClaims{rules: chosen}
 	}
 	return counted{kind: kind, name: countName(kind)}
 }
