@@ -32,7 +32,7 @@ func (p pods) Covers(name corev1.ResourceName) bool {
 		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage) {
 		return true
 	}
-	return strings.HasPrefix(string(canonical), corev1.ResourceRequestsHugePagesPrefix) || p.rules.extendedRequest(canonical)
+	return hugePages(name) || strings.HasPrefix(string(canonical), corev1.ResourceRequestsHugePagesPrefix) || p.rules.extendedRequest(canonical)
 }
 
 // Charge says what a pod costs. Only a pod that is being deleted has an Until.

@@ -80,7 +80,7 @@ func TestSetKinds(t *testing.T) {
 		"requests.deviceclass.resource.kubernetes.io/big":   "pods resourceclaims.resource.k8s.io",
 		"big.deviceclass.resource.k8s.io/devices":           "resourceclaims.resource.k8s.io",
 		"requests.big.deviceclass.resource.k8s.io/devices":  "pods resourceclaims.resource.k8s.io",
-		"hugepages-big.deviceclass.resource.k8s.io/devices": "resourceclaims.resource.k8s.io", // a class may have any name
+		"hugepages-big.deviceclass.resource.k8s.io/devices": "pods resourceclaims.resource.k8s.io", // a class may have any name
 
 		"count/events":             "", // never counted
 		"secrets":                  "", // not served here
