@@ -198,6 +198,9 @@ func (e *engagement) demand() catalogue {
 		for _, kind := range kinds {
 			wanted[kind] = e.served[kind]
 		}
+		for _, kind := range e.set.Needs(name) {
+			wanted[kind] = "v1" // cluster-scoped: discovery asks for namespaced kinds alone
+		}
 	}
 	e.absent = slices.Sorted(maps.Keys(absent))
 	e.kinds = wanted.set()

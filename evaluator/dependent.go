@@ -74,8 +74,9 @@ func (c Charge) At(now time.Time) Charge {
 	return c
 }
 
-// Needs lists the served kinds, beside those of [Set.Kinds], whose objects
-// decide an amount without being part of it. They must be observed too.
+// Needs lists the kinds, beside those of [Set.Kinds], whose objects decide an
+// amount without being part of it. They must be observed too, and may be
+// cluster-scoped.
 func (s *Set) Needs(name corev1.ResourceName) []schema.GroupResource {
 	claims, served := s.evaluators[deviceClaims{}.Resource()]
 	if !served || !claims.Covers(name) || !s.rules.extendedRequest(Canonical(name)) {
@@ -85,10 +86,8 @@ func (s *Set) Needs(name corev1.ResourceName) []schema.GroupResource {
 }
 
 // Record is what the charges of this or other objects need of an object beside
-// its own charge. For almost every object it is zero.
+// its own charge, whether the other kinds are served or not. For almost every
+// object it is zero.
 func (s *Set) Record(kind schema.GroupResource, obj runtime.Object) (Record, error) {
-	if claims, served := s.evaluators[deviceClaims{}.Resource()].(Dependent); served {
-		return claims.Slim(kind, obj)
-	}
-	return Record{}, nil
+	return deviceClaims{rules: s.rules}.Slim(kind, obj)
 }

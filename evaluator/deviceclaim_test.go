@@ -436,8 +436,8 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s: got %+v, want nothing", sentence, record)
 		}
 	}
-	if record, err := served(podKind).Record(deviceClassKind, nil); err != nil || !record.IsZero() {
-		t.Errorf("without claims: got %+v, %v", record, err)
+	if record, err := served(podKind).Record(deviceClassKind, deviceClass("big", "example.com/gpu")); err != nil || record.IsZero() {
+		t.Errorf("before claims are served: got %+v, %v", record, err)
 	}
 	for _, kind := range []schema.GroupResource{podKind, deviceClaimKind, deviceClassKind} {
 		if _, err := served(deviceClaimKind).Record(kind, &corev1.Secret{}); err == nil {

@@ -72,9 +72,13 @@ func (s *Set) For(kind schema.GroupResource) (Evaluator, bool) {
 	return evaluator, served
 }
 
-// Special says whether a charge of this kind needs more of an object than its
-// metadata. Every other kind can be observed as PartialObjectMetadata.
+// Special says whether a charge of this kind, or one that depends on it, needs
+// more of an object than its metadata. Every other kind can be observed as
+// PartialObjectMetadata.
 func (s *Set) Special(kind schema.GroupResource) bool {
+	if kind == deviceClassKind() {
+		return s.rules.extendedClaims
+	}
 	evaluator, served := s.evaluators[kind]
 	if !served {
 		return false
@@ -101,11 +105,13 @@ func newEvaluator(kind schema.GroupResource, chosen rules) Evaluator {
 }
 
 // neverCounted says whether quota leaves a kind out although it is served: what
-// is not stored, and events.
+// is not stored, events, and device classes, which are in no namespace.
 func neverCounted(kind schema.GroupResource) bool {
 	switch kind.Group {
 	case "":
 		return kind.Resource == "bindings" || kind.Resource == "componentstatuses" || kind.Resource == "events"
+	case "resource.k8s.io":
+		return kind.Resource == "deviceclasses"
 	case "events.k8s.io":
 		return kind.Resource == "events"
 	case "authentication.k8s.io":

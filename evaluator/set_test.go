@@ -129,6 +129,9 @@ func TestSetFor(t *testing.T) {
 			t.Errorf("%v does not cover %s", kind, name)
 		}
 	}
+	if !set.Special(deviceClassKind) || evaluator.NewSet("v1.35.4", nil).Special(deviceClassKind) {
+		t.Error("device classes decide charges since 1.36, and not before")
+	}
 	absent := schema.GroupResource{Resource: "secrets"}
 	if found, ok := set.For(absent); ok || found != nil || set.Special(absent) {
 		t.Errorf("%v: got %v, %t", absent, found, ok)
@@ -137,7 +140,7 @@ func TestSetFor(t *testing.T) {
 
 func TestSetLeavesOutWhatIsNeverCounted(t *testing.T) {
 	kinds := []string{
-		"bindings", "componentstatuses", "events", "events.events.k8s.io",
+		"bindings", "componentstatuses", "events", "events.events.k8s.io", "deviceclasses.resource.k8s.io",
 		"tokenreviews.authentication.k8s.io", "selfsubjectreviews.authentication.k8s.io",
 		"subjectaccessreviews.authorization.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io",
 		"localsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
