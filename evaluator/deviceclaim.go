@@ -167,28 +167,13 @@ func (d deviceClaims) slimPod(pod *corev1.Pod) (Record, error) {
 // mentionsDomain says whether a pod names a resource with a domain anywhere:
 // few do, and only these can ask for extended resources.
 func mentionsDomain(pod *corev1.Pod) bool {
-	lists := []corev1.ResourceList{pod.Spec.Overhead}
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			lists = append(lists, containers[i].Resources.Requests)
-		}
-	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for i := range statuses {
-			lists = append(lists, statuses[i].AllocatedResources)
-			if statuses[i].Resources != nil {
-				lists = append(lists, statuses[i].Resources.Requests)
-			}
-		}
-	}
-	return slices.ContainsFunc(lists, func(list corev1.ResourceList) bool {
+	found := false
+	eachList(pod, func(list corev1.ResourceList) {
 		for name := range list {
-			if strings.Contains(string(name), "/") {
-				return true
-			}
+			found = found || strings.Contains(string(name), "/")
 		}
-		return false
 	})
+	return found
 }
 
 func (d deviceClaims) slimClaim(claim *resourcev1.ResourceClaim) Record {

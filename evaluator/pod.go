@@ -70,7 +70,7 @@ func deletionDeadline(pod *corev1.Pod) (deadline time.Time, deleted bool) {
 
 // running is what a pod costs that can still run.
 func (p pods) running(pod *corev1.Pod) Amounts {
-	requests, limits := p.rules.sum(detached(pod))
+	requests, limits := p.rules.sum(detached(bounded(pod)))
 
 	amounts := make(Amounts, 0, 2+len(requests)+len(limits))
 	amounts = append(amounts, count(countPods, 1), count(corev1.ResourcePods, 1))

@@ -263,7 +263,9 @@ func (s *side) enter(line []byte) error {
 	}
 	pods, claims := s.informers.Core().V1().Pods().Informer().GetIndexer(), s.informers.Resource().V1().ResourceClaims().Informer().GetIndexer()
 	for _, p := range s.world.Pods {
-		if err := pods.Add(p); err != nil {
+		// A copy: each time that a pod is summed for a claim, its overhead is added
+		// to pod-level resources that are big decimals, in the pod itself.
+		if err := pods.Add(p.DeepCopy()); err != nil {
 			return err
 		}
 	}
