@@ -2,9 +2,8 @@ module github.com/fleetquota/fleetquota/hack/conformance/v1.35
 
 go 1.25.0
 
-require github.com/fleetquota/fleetquota/hack/conformance/answer v0.0.0
-
 require (
+	github.com/fleetquota/fleetquota/hack/conformance/answer v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.35.4
 	k8s.io/apimachinery v0.35.4
 	k8s.io/apiserver v0.35.4

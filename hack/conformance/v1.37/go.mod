@@ -3,7 +3,7 @@ module github.com/fleetquota/fleetquota/hack/conformance/v1.37
 go 1.26.0
 
 require (
-	github.com/fleetquota/fleetquota/hack/conformance/answer v0.0.0
+	github.com/fleetquota/fleetquota/hack/conformance/answer v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/apiserver v0.37.2
