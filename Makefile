@@ -15,8 +15,8 @@ CONTROLLER_GEN := $(TOOLS)/controller-gen
 LOGCHECK := $(TOOLS)/logcheck
 
 # Each go.mod is a module of its own. Those in hack/fleet/kubernetes only pin what hack/fleet builds: pin.sh writes them whole, and
-# tidying them here would download four releases of Kubernetes.
-MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod hack/*/go.mod))
+# tidying them here would download four releases of Kubernetes. Those in hack/conformance/v* pin the same releases.
+MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod hack/*/go.mod hack/conformance/answer/go.mod))
 CODE := $(filter-out hack/tools,$(MODULES))
 
 # These packages have goroutines. The race detector needs a C compiler, so without one the tests run without it.
@@ -50,11 +50,20 @@ test: ## run all tests that need no Docker, short end-to-end tests last; 15 min 
 	go test $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(federation|clusters|controller)(/|$$)')
 	cd hack/gen && go test ./...
 	cd hack/fleet && go test ./...
+	cd hack/conformance && go test ./...
 	cd hack/e2e && go test -short -timeout 40m ./...
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME=30s
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: conformance
+conformance: ## compare 1,000,000 objects per version with the evaluators of Kubernetes 1.34 to 1.37; 25 min the first time, for they are built
+	cd hack/conformance && go run .
+
+.PHONY: conformance-record
+conformance-record: # when the objects that the tests make, or the releases of Kubernetes, have changed
+	cd hack/conformance && go run . -record -versions 1.34,1.35,1.36
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(LOGCHECK) ## run golangci-lint and logcheck over all modules; 5 min the first time, for the linter is built

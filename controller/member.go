@@ -224,6 +224,9 @@ func (e *engagement) demand() catalogue {
 		for _, kind := range kinds {
 			wanted[kind] = e.served[kind]
 		}
+		for _, kind := range e.set.Needs(name) {
+			wanted[kind] = "v1" // cluster-scoped: discovery asks for namespaced kinds alone
+		}
 	}
 	missing, kinds := slices.Sorted(maps.Keys(absent)), wanted.set()
 	if !slices.Equal(missing, e.absent) || !maps.Equal(kinds, e.kinds) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,13 @@ func (e *engagement) lister(kind schema.GroupResource, version string) (cache.Li
 		core := e.conn.Kubernetes.CoreV1().RESTClient()
 		return cache.NewListWatchFromClient(core, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
 	}
+	devices := map[schema.GroupResource]runtime.Object{
+		resourcev1.Resource("resourceclaims"): &resourcev1.ResourceClaim{}, resourcev1.Resource("deviceclasses"): &resourcev1.DeviceClass{},
+	}
+	if example := devices[kind]; example != nil {
+		client := e.conn.Kubernetes.ResourceV1().RESTClient()
+		return cache.NewListWatchFromClient(client, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
+	}
 	api, err := metadata.NewForConfigAndClient(metadata.ConfigFor(e.conn.Config), e.conn.Client)
 	if err != nil {
 		return nil, nil, err
@@ -245,6 +253,7 @@ type slim struct {
 	metav1.ObjectMeta
 
 	charge evaluator.Charge
+	record evaluator.Record
 }
 
 // Transformer makes a list that arrives as a stream take little memory.
@@ -258,7 +267,7 @@ func (p *page) Transformer() cache.TransformFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &slim{ObjectMeta: metav1.ObjectMeta{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, charge: o.Charge}, nil
+		return &slim{ObjectMeta: metav1.ObjectMeta{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, charge: o.Charge, record: o.Record}, nil
 	}
 }
 
@@ -329,9 +338,9 @@ func (p *page) object(obj any) (federation.Object, error) {
 	o := federation.Object{Namespace: ns, Name: name}
 	switch typed := obj.(type) {
 	case *slim:
-		o.Charge = typed.charge
+		o.Charge, o.Record = typed.charge, typed.record
 	case runtime.Object:
-		o.Charge, err = p.charge(typed)
+		o.Charge, o.Record, err = p.charge(typed)
 	default:
 		err = fmt.Errorf("unexpected %T", obj)
 	}
@@ -341,17 +350,27 @@ func (p *page) object(obj any) (federation.Object, error) {
 	return o, nil
 }
 
-func (p *page) charge(obj runtime.Object) (evaluator.Charge, error) {
+// charge says what an object costs, and what else depends on it.
+func (p *page) charge(obj runtime.Object) (evaluator.Charge, evaluator.Record, error) {
 	if p.kind == federation.Namespaces {
-		return evaluator.Charge{}, nil
+		return evaluator.Charge{}, evaluator.Record{}, nil
 	}
 	p.engagement.mu.Lock()
-	e, ok := p.engagement.set.For(p.kind)
+	set := p.engagement.set
 	p.engagement.mu.Unlock()
-	if !ok {
-		return evaluator.Charge{}, errors.New("no evaluator")
+	record, err := set.Record(p.kind, obj)
+	if err != nil {
+		return evaluator.Charge{}, evaluator.Record{}, err
 	}
-	return e.Charge(obj, p.engagement.conn.Now(time.Now()))
+	e, ok := set.For(p.kind)
+	switch {
+	case !ok && set.Special(p.kind): // it costs nothing by itself
+		return evaluator.Charge{}, record, nil
+	case !ok:
+		return evaluator.Charge{}, evaluator.Record{}, errors.New("no evaluator")
+	}
+	charge, err := e.Charge(obj, p.engagement.conn.Now(time.Now()))
+	return charge, record, err
 }
 
 // key is under what the book knows an object. A namespace is known as a

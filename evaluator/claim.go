@@ -79,8 +79,9 @@ func claimedStorage(claim *corev1.PersistentVolumeClaim) (storage resource.Quant
 	if !asked {
 		return resource.Quantity{}, false
 	}
-	storage = wholeBytes(request)
+	storage = wholeBytes(bound(request))
 	allocated, found := claim.Status.AllocatedResources[corev1.ResourceStorage]
+	allocated = bound(allocated)
 	if found && allocated.Cmp(storage) > 0 {
 		storage = wholeBytes(allocated)
 	}

@@ -7,7 +7,8 @@
 // which classes that quota counts. The package keeps these promises:
 //
 //   - For every object and every name, the amount is the one that the quota
-//     controller of Kubernetes 1.37 with default feature gates would count.
+//     controller of the Set's version of Kubernetes, with default feature
+//     gates, would count.
 //   - It is pure: no client, no clock, no goroutine, no state. The same input
 //     gives the same charge.
 //   - It never changes an object, and a charge shares no memory with it that
@@ -17,8 +18,12 @@
 //   - A name that nobody here can measure has no kinds ([Set.Kinds] is empty).
 //     It is unknown, never zero.
 //
-// Read it in this order: evaluator.go (what a charge is), pod.go and qos.go
-// (the only charge with rules of its own), service.go, claim.go and count.go,
-// then names.go and selector.go (what a quota may ask), set.go and skew.go
+// Most charges depend on the object alone. That of a resource claim depends on
+// its pod, its siblings and device classes: its evaluator is a [Dependent], and
+// keeps a [Record] of each of them from which it can be charged again.
+//
+// Read it in this order: evaluator.go (what a charge is), pod.go and qos.go,
+// service.go, claim.go and count.go, dependent.go and deviceclaim.go, then
+// names.go and selector.go (what a quota may ask), set.go and skew.go
 // (which rules apply to which cluster).
 package evaluator

@@ -15,6 +15,8 @@ const (
 	countPods     = corev1.ResourceName("count/pods")
 	countServices = corev1.ResourceName("count/services")
 	countClaims   = corev1.ResourceName("count/persistentvolumeclaims")
+
+	countDeviceClaims = corev1.ResourceName("count/resourceclaims.resource.k8s.io")
 )
 
 // limitsPrefix begins the quota names of limits.
@@ -29,6 +31,9 @@ const storageClassInfix = ".storageclass.storage.k8s.io/"
 // is count/services. Other names are unchanged. So is pods: it leaves out
 // finished pods, which count/pods includes.
 func Canonical(name corev1.ResourceName) corev1.ResourceName {
+	if ofClass(name) {
+		return name
+	}
 	if compute(name) || hugePages(name) {
 		return requested(name)
 	}
@@ -86,8 +91,8 @@ func native(name corev1.ResourceName) bool {
 
 // extended says whether a quota counts a container's request under this name as
 // an extended resource, the implicit ones of device classes included.
-func extended(name corev1.ResourceName) bool {
-	if strings.HasPrefix(string(requested(name)), corev1.ResourceImplicitExtendedClaimsPerClass) {
+func (r rules) extended(name corev1.ResourceName) bool {
+	if r.implicitResources && strings.HasPrefix(string(requested(name)), corev1.ResourceImplicitExtendedClaimsPerClass) {
 		return true
 	}
 	if native(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
@@ -97,16 +102,15 @@ func extended(name corev1.ResourceName) bool {
 }
 
 // extendedRequest says whether a quota's name limits an extended resource.
-func extendedRequest(name corev1.ResourceName) bool {
-	if strings.HasPrefix(string(name), corev1.ResourceImplicitExtendedClaimsPerClass) {
+func (r rules) extendedRequest(name corev1.ResourceName) bool {
+	if r.implicitResources && strings.HasPrefix(string(name), corev1.ResourceImplicitExtendedClaimsPerClass) {
 		return true
 	}
 	return !native(name) && strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 }
 
-// needsDeviceClaims says whether an amount includes resource claims, which
-// nothing here charges yet: to sum pods alone would be wrong, so it is unknown.
-func needsDeviceClaims(name corev1.ResourceName) bool {
-	return strings.HasPrefix(string(name), corev1.ResourceImplicitExtendedClaimsPerClass) ||
-		strings.HasSuffix(string(name), corev1.ResourceClaimsPerClass)
+// ofClass says whether a name counts one storage class or device class alone. It
+// begins with the name of the class, which may look like anything.
+func ofClass(name corev1.ResourceName) bool {
+	return strings.HasSuffix(string(name), corev1.ResourceClaimsPerClass) || strings.Contains(string(name), storageClassInfix)
 }

@@ -25,14 +25,14 @@ func (pods) Resource() schema.GroupResource {
 }
 
 // Covers says whether pods are part of the amount.
-func (pods) Covers(name corev1.ResourceName) bool {
+func (p pods) Covers(name corev1.ResourceName) bool {
 	canonical := Canonical(name)
 	if oneOf(canonical, countPods, corev1.ResourcePods,
 		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
 		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage) {
 		return true
 	}
-	return strings.HasPrefix(string(canonical), corev1.ResourceRequestsHugePagesPrefix) || extendedRequest(canonical)
+	return hugePages(name) || strings.HasPrefix(string(canonical), corev1.ResourceRequestsHugePagesPrefix) || p.rules.extendedRequest(canonical)
 }
 
 // Charge says what a pod costs. Only a pod that is being deleted has an Until.
@@ -41,7 +41,7 @@ func (p pods) Charge(obj runtime.Object, now time.Time) (Charge, error) {
 	if err != nil {
 		return Charge{}, err
 	}
-	stored := Charge{Amounts: Amounts{count(countPods, 1)}, Class: podClass(pod)}
+	stored := Charge{Amounts: Amounts{count(countPods, 1)}, Class: p.rules.podClass(pod)}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return stored, nil
 	}
@@ -70,14 +70,12 @@ func deletionDeadline(pod *corev1.Pod) (deadline time.Time, deleted bool) {
 
 // running is what a pod costs that can still run.
 func (p pods) running(pod *corev1.Pod) Amounts {
-	safe := detached(pod)
-	requests := resourcehelper.PodRequests(safe, p.rules.resources)
-	limits := resourcehelper.PodLimits(safe, p.rules.resources)
+	requests, limits := p.rules.sum(detached(bounded(pod)))
 
 	amounts := make(Amounts, 0, 2+len(requests)+len(limits))
 	amounts = append(amounts, count(countPods, 1), count(corev1.ResourcePods, 1))
 	for name, request := range requests {
-		if compute(name) || hugePages(name) || extended(name) {
+		if compute(name) || hugePages(name) || p.rules.extended(name) {
 			amounts = append(amounts, Amount{Name: requested(name), Quantity: request.DeepCopy()})
 		}
 	}
@@ -107,7 +105,7 @@ func (p pods) Constraints(obj runtime.Object, required []corev1.ResourceName) er
 	if err != nil {
 		return err
 	}
-	if !p.rules.resources.SkipPodLevelResources && resourcehelper.IsPodLevelResourcesSet(pod) {
+	if resourcehelper.IsPodLevelResourcesSet(pod) {
 		return nil
 	}
 	var open []string

@@ -1,16 +1,20 @@
 package evaluator_test
 
 import (
+	"math"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+
+	"github.com/fleetquota/fleetquota/evaluator"
 )
 
 // anyList draws requests of all kinds, with quantities below and above what fits
@@ -53,17 +57,40 @@ func anyClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	return c
 }
 
+func anyDeviceClaim(t *rapid.T) *resourcev1.ResourceClaim {
+	classes, counts := rapid.SampledFrom([]string{"", "big", "small"}), rapid.Int64Range(-1, math.MaxInt64)
+	modes := rapid.SampledFrom([]resourcev1.DeviceAllocationMode{
+		"", resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount,
+	})
+	c := deviceClaim("c")
+	for range rapid.IntRange(0, 3).Draw(t, "requests") {
+		if rapid.Bool().Draw(t, "exactly") {
+			exactly(classes.Draw(t, "class"), modes.Draw(t, "mode"), counts.Draw(t, "count"))(c)
+			continue
+		}
+		firstOf(option(classes.Draw(t, "class"), modes.Draw(t, "mode"), counts.Draw(t, "count")),
+			option(classes.Draw(t, "class"), modes.Draw(t, "mode"), counts.Draw(t, "count")))(c)
+	}
+	return c
+}
+
 func anyService(t *rapid.T) *corev1.Service {
 	kinds := []corev1.ServiceType{"", corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
 	return service(rapid.SampledFrom(kinds).Draw(t, "type"), nil, rapid.SliceOfN(rapid.Int32Range(0, 1), 0, 3).Draw(t, "ports")...)
 }
 
+// equalForms is stricter than Equal: the form of a quantity counts too.
+func equalForms(a, b any) bool {
+	return reflect.DeepEqual(a, b)
+}
+
 func TestChargingIsPure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		version := rapid.SampledFrom([]string{"v1.34.4", "v1.36.3", "v1.37.2"}).Draw(t, "version")
 		for kind, object := range map[schema.GroupResource]runtime.Object{
-			podKind: anyPod(t), claimKind: anyClaim(t), serviceKind: anyService(t),
+			podKind: anyPod(t), claimKind: anyClaim(t), serviceKind: anyService(t), deviceClaimKind: anyDeviceClaim(t),
 		} {
-			charges, _ := served(kind).For(kind)
+			charges, _ := evaluator.NewSet(version, []schema.GroupResource{kind}).For(kind)
 			before := object.DeepCopyObject()
 			first, err := charges.Charge(object, noon)
 			if err != nil {
@@ -79,7 +106,7 @@ func TestChargingIsPure(t *testing.T) {
 			for i := range first.Amounts {
 				first.Amounts[i].Quantity.Add(resource.MustParse("50000Gi"))
 			}
-			if !reflect.DeepEqual(before, object) { // stricter than Equal: the form of a quantity counts too
+			if !equalForms(before, object) {
 				t.Errorf("the object changed:\n%s", cmp.Diff(before, object))
 			}
 			third, err := charges.Charge(object, noon)

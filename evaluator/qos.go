@@ -2,15 +2,14 @@ package evaluator
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // podClass is the class of scopes of a pod, whatever its phase.
-func podClass(pod *corev1.Pod) Class {
+func (r rules) podClass(pod *corev1.Pod) Class {
 	return Class{
 		Kind:                   ScopedPod,
 		Terminating:            pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds >= 0,
-		BestEffort:             bestEffort(pod),
+		BestEffort:             r.bestEffort(pod),
 		CrossNamespaceAffinity: crossNamespaceAffinity(pod.Spec.Affinity),
 		PriorityClass:          pod.Spec.PriorityClassName,
 	}
@@ -18,16 +17,16 @@ func podClass(pod *corev1.Pod) Class {
 
 // bestEffort says whether the pod's quality of service is BestEffort: what the
 // API server recorded, else no cpu and no memory requested or limited anywhere.
-func bestEffort(pod *corev1.Pod) bool {
+func (r rules) bestEffort(pod *corev1.Pod) bool {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass == corev1.PodQOSBestEffort
 	}
-	if resourcehelper.IsPodLevelResourcesSet(pod) {
-		return asksNothing(pod.Spec.Resources)
+	if r.podLevelDecides(pod) {
+		return r.asksNothing(pod.Spec.Resources)
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if !asksNothing(&list[i].Resources) {
+			if !r.asksNothing(&list[i].Resources) {
 				return false
 			}
 		}
@@ -37,10 +36,10 @@ func bestEffort(pod *corev1.Pod) bool {
 
 // asksNothing says whether neither cpu nor memory is requested or limited. Zero
 // is nothing, as is every other resource.
-func asksNothing(resources *corev1.ResourceRequirements) bool {
+func (r rules) asksNothing(resources *corev1.ResourceRequirements) bool {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if quantity := list[name]; !quantity.IsZero() {
+			if quantity := list[name]; r.something(quantity) {
 				return false
 			}
 		}

@@ -43,19 +43,14 @@ func (s *Set) Exact() bool {
 
 // Kinds lists the served kinds that must be observed to know an amount, which
 // may have its canonical name or another. Empty: nobody here can count it, and
-// it is unknown.
-//
-// A requests.* name of an extended resource lists pods alone, although resource
-// claims are part of it where a DeviceClass of the cluster names that resource.
+// it is unknown. See also [Set.Needs].
 func (s *Set) Kinds(name corev1.ResourceName) []schema.GroupResource {
 	canonical := Canonical(name)
-	if needsDeviceClaims(canonical) {
-		return nil
-	}
 	candidates := []schema.GroupResource{
 		volumeClaims{}.Resource(),
 		pods{}.Resource(),
 		services{}.Resource(),
+		deviceClaims{}.Resource(),
 	}
 	if kind, counts := countedKind(canonical); counts && !slices.Contains(candidates, kind) {
 		candidates = append(candidates, kind)
@@ -77,9 +72,13 @@ func (s *Set) For(kind schema.GroupResource) (Evaluator, bool) {
 	return evaluator, served
 }
 
-// Special says whether a charge of this kind needs more of an object than its
-// metadata. Every other kind can be observed as PartialObjectMetadata.
+// Special says whether a charge of this kind, or one that depends on it, needs
+// more of an object than its metadata. Every other kind can be observed as
+// PartialObjectMetadata.
 func (s *Set) Special(kind schema.GroupResource) bool {
+	if kind == deviceClassKind() {
+		return s.rules.extendedClaims
+	}
 	evaluator, served := s.evaluators[kind]
 	if !served {
 		return false
@@ -99,16 +98,20 @@ func newEvaluator(kind schema.GroupResource, chosen rules) Evaluator {
 		return services{}
 	case volumeClaims{}.Resource():
 		return volumeClaims{}
+	case deviceClaims{}.Resource():
+		return deviceClaims{rules: chosen}
 	}
 	return counted{kind: kind, name: countName(kind)}
 }
 
 // neverCounted says whether quota leaves a kind out although it is served: what
-// is not stored, and events.
+// is not stored, events, and device classes, which are in no namespace.
 func neverCounted(kind schema.GroupResource) bool {
 	switch kind.Group {
 	case "":
 		return kind.Resource == "bindings" || kind.Resource == "componentstatuses" || kind.Resource == "events"
+	case "resource.k8s.io":
+		return kind.Resource == "deviceclasses"
 	case "events.k8s.io":
 		return kind.Resource == "events"
 	case "authentication.k8s.io":

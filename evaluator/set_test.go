@@ -62,7 +62,7 @@ func TestSetKinds(t *testing.T) {
 		"limits.ephemeral-storage": "pods",
 		"hugepages-2Mi":            "pods",
 		"requests.hugepages-2Mi":   "pods",
-		"requests.example.com/gpu": "pods",
+		"requests.example.com/gpu": "pods resourceclaims.resource.k8s.io", // a device class may stand for it
 		"services":                 "services",
 		"count/services":           "services",
 		"services.nodeports":       "services",
@@ -74,12 +74,14 @@ func TestSetKinds(t *testing.T) {
 		"count/deployments.apps":   "deployments.apps",
 		"gold.storageclass.storage.k8s.io/requests.storage":          "persistentvolumeclaims",
 		"gold.storageclass.storage.k8s.io/persistentvolumeclaims":    "persistentvolumeclaims",
-		"requests.gold.storageclass.storage.k8s.io/requests.storage": "persistentvolumeclaims pods",
+		"requests.gold.storageclass.storage.k8s.io/requests.storage": "persistentvolumeclaims pods resourceclaims.resource.k8s.io",
 		"count/resourceclaims.resource.k8s.io":                       "resourceclaims.resource.k8s.io",
 
-		"requests.deviceclass.resource.kubernetes.io/big":  "", // resource claims are part of it
-		"big.deviceclass.resource.k8s.io/devices":          "",
-		"requests.big.deviceclass.resource.k8s.io/devices": "",
+		"requests.deviceclass.resource.kubernetes.io/big":   "pods resourceclaims.resource.k8s.io",
+		"big.deviceclass.resource.k8s.io/devices":           "resourceclaims.resource.k8s.io",
+		"requests.big.deviceclass.resource.k8s.io/devices":  "pods resourceclaims.resource.k8s.io",
+		"hugepages-big.deviceclass.resource.k8s.io/devices": "pods resourceclaims.resource.k8s.io", // a class may have any name
+
 		"count/events":             "", // never counted
 		"secrets":                  "", // not served here
 		"count/deployments":        "",
@@ -127,6 +129,9 @@ func TestSetFor(t *testing.T) {
 			t.Errorf("%v does not cover %s", kind, name)
 		}
 	}
+	if !set.Special(deviceClassKind) || evaluator.NewSet("v1.35.4", nil).Special(deviceClassKind) {
+		t.Error("device classes decide charges since 1.36, and not before")
+	}
 	absent := schema.GroupResource{Resource: "secrets"}
 	if found, ok := set.For(absent); ok || found != nil || set.Special(absent) {
 		t.Errorf("%v: got %v, %t", absent, found, ok)
@@ -135,7 +140,7 @@ func TestSetFor(t *testing.T) {
 
 func TestSetLeavesOutWhatIsNeverCounted(t *testing.T) {
 	kinds := []string{
-		"bindings", "componentstatuses", "events", "events.events.k8s.io",
+		"bindings", "componentstatuses", "events", "events.events.k8s.io", "deviceclasses.resource.k8s.io",
 		"tokenreviews.authentication.k8s.io", "selfsubjectreviews.authentication.k8s.io",
 		"subjectaccessreviews.authorization.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io",
 		"localsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",

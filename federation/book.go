@@ -3,6 +3,7 @@ package federation
 import (
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 type Object struct {
 	Namespace, Name string
 	Charge          evaluator.Charge
+	// Record is what the charges of this and other objects depend on, as
+	// [evaluator.Set.Record] finds it; for almost every object it is zero. Where
+	// the object's own charge depends on others, Charge is not looked at.
+	Record evaluator.Record
 }
 
 // Book is one engagement's page of a [Ledger]: what every object of one member
@@ -31,6 +36,9 @@ type Book struct {
 	kinds  map[schema.GroupResource]*kind
 	costs  interner
 	timers timers
+	links  links
+	moves  []Move    // that a change of another object has caused, to be told
+	now    time.Time // the member's, as last heard
 }
 
 // kind is what a Book knows of one kind of object.
@@ -52,7 +60,7 @@ func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Bo
 	}
 	return &Book{
 		ledger: l, member: member, moved: moved, set: set,
-		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(),
+		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(), links: newLinks(),
 	}
 }
 
@@ -62,7 +70,9 @@ func (b *Book) Learn(set *evaluator.Set) {
 	open := !b.closed
 	if open {
 		b.set = set
+		b.follow(slices.Collect(maps.Keys(b.links.records)))
 	}
+	b.moves = nil // all is told below
 	b.mu.Unlock()
 	if open {
 		b.tell(Move{})
@@ -76,20 +86,24 @@ func (b *Book) Set(gr schema.GroupResource, o Object) {
 	if !b.closed {
 		moved, added = b.put(gr, b.kind(gr), o)
 	}
+	others := b.followed()
 	b.mu.Unlock()
 	if moved {
 		b.tell(Move{Namespace: o.Namespace, Kind: gr, Added: added})
 	}
+	b.tell(others...)
 }
 
 // Delete notes that an object is gone.
 func (b *Book) Delete(gr schema.GroupResource, ns, name string) {
 	b.mu.Lock()
 	moved := !b.closed && b.remove(b.kinds[gr], objectID{gr, ns, name})
+	others := b.followed()
 	b.mu.Unlock()
 	if moved {
 		b.tell(Move{Namespace: ns, Kind: gr, Deleted: true})
 	}
+	b.tell(others...)
 }
 
 // Replace notes a complete list of a kind: the kind is current from now on.
@@ -106,9 +120,11 @@ func (b *Book) Replace(gr schema.GroupResource, objects iter.Seq[Object]) {
 	fresh := !k.synced || k.trouble != ""
 	touched := b.replace(gr, k, objects)
 	k.synced, k.trouble = true, ""
+	others := b.followed()
 	b.mu.Unlock()
 
 	b.ledger.supersede(b, gr)
+	b.tell(others...)
 	if fresh {
 		b.tell(Move{Kind: gr})
 		return
@@ -180,11 +196,13 @@ func (b *Book) Drop(gr schema.GroupResource) {
 		}
 		delete(b.kinds, gr)
 	}
+	others := b.followed()
 	b.mu.Unlock()
 	if open {
 		b.ledger.supersede(b, gr)
 		b.tell(Move{Kind: gr})
 	}
+	b.tell(others...)
 }
 
 // Expire applies the charges whose time has come by now, the member's own
@@ -192,13 +210,13 @@ func (b *Book) Drop(gr schema.GroupResource) {
 func (b *Book) Expire(now time.Time) time.Time {
 	var moves []objectID
 	b.mu.Lock()
+	b.pass(now)
 	for !b.closed {
 		id, after, ok := b.timers.due(now)
 		if !ok {
 			break
 		}
-		o := Object{Namespace: id.namespace, Name: id.name, Charge: *after}
-		if moved, _ := b.put(id.kind, b.kind(id.kind), o); moved {
+		if moved, _ := b.charge(b.kind(id.kind), id, *after); moved {
 			moves = append(moves, id)
 		}
 	}
@@ -251,7 +269,7 @@ func (b *Book) Close() {
 // list was never complete among it. The caller holds the lock.
 func (b *Book) end() {
 	b.closed = true
-	b.costs, b.timers = nil, newTimers()
+	b.costs, b.timers, b.links = nil, newTimers(), newLinks()
 	maps.DeleteFunc(b.kinds, func(_ schema.GroupResource, k *kind) bool { return !k.synced })
 }
 
@@ -271,28 +289,41 @@ func (b *Book) forget(gr schema.GroupResource) bool {
 	return len(b.kinds) == 0
 }
 
-// put sets one object. It says whether that has moved a sum that is in use, and
-// whether because the object is new. The caller holds the lock.
+// put sets one object, and charges again what depends on it. It says whether
+// the object itself has moved a sum that is in use, and whether because it is
+// new. The caller holds the lock.
 func (b *Book) put(gr schema.GroupResource, k *kind, o Object) (moved, added bool) {
-	b.timers.set(objectID{gr, o.Namespace, o.Name}, o.Charge)
-	page := k.namespaces[o.Namespace]
+	id := objectID{gr, o.Namespace, o.Name}
+	touched := b.links.set(id, o.Record)
+	if charge, depends := b.dependent(id); depends {
+		o.Charge = charge
+	}
+	moved, added = b.charge(k, id, o.Charge)
+	b.follow(touched)
+	return moved, added
+}
+
+// charge sets what one object costs, as put does. The caller holds the lock.
+func (b *Book) charge(k *kind, id objectID, charge evaluator.Charge) (moved, added bool) {
+	b.timers.set(id, charge)
+	page := k.namespaces[id.namespace]
 	if page == nil {
 		page = &namespace{objects: map[string]*cost{}, sums: map[evaluator.Class]*sum{}}
-		k.namespaces[o.Namespace] = page
+		k.namespaces[id.namespace] = page
 	}
-	before, found := page.objects[o.Name]
-	now := b.costs.take(o.Charge)
+	before, found := page.objects[id.name]
+	now := b.costs.take(charge)
 	if found && before == now {
 		b.costs.release(before)
 		return false, false
 	}
-	page.objects[o.Name] = now
+	page.objects[id.name] = now
 	page.add(now)
 	if found {
 		page.subtract(before)
 		b.costs.release(before)
 	}
-	return k.synced, k.synced && !found && len(o.Charge.Amounts) > 0
+	return k.synced, k.synced && !found && len(charge.Amounts) > 0
 }
 
 // remove deletes one object and says whether that has moved a sum that is in
@@ -313,6 +344,7 @@ func (b *Book) remove(k *kind, id objectID) bool {
 	if len(page.objects) == 0 {
 		delete(k.namespaces, id.namespace)
 	}
+	b.follow(b.links.set(id, evaluator.Record{}))
 	return k.synced
 }
 
@@ -326,9 +358,11 @@ func (b *Book) kind(gr schema.GroupResource) *kind {
 	return k
 }
 
-// tell passes a move of this member on. The caller holds no lock.
-func (b *Book) tell(move Move) {
-	move.Member = b.member
-	b.moved(move)
-	b.ledger.moved(move)
+// tell passes moves of this member on. The caller holds no lock.
+func (b *Book) tell(moves ...Move) {
+	for _, move := range moves {
+		move.Member = b.member
+		b.moved(move)
+		b.ledger.moved(move)
+	}
 }

@@ -193,6 +193,11 @@ func (v view) count(q Question, key corev1.ResourceName) (resource.Quantity, sta
 		}
 		k.sum(q, name, &used)
 	}
+	for _, gr := range v[len(v)-1].set.Needs(key) {
+		k, s := v.page(gr)
+		all.join(s)
+		missing = missing || k == nil
+	}
 	all.known = !missing
 	return used, all
 }
