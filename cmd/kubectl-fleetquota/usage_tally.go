@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,6 +38,7 @@ type charged struct {
 	*manifest.Object
 
 	charge evaluator.Charge
+	record evaluator.Record
 }
 
 // newTally charges the objects and enters them into the ledger.
@@ -53,10 +55,19 @@ func newTally(version string, now time.Time, objects []*manifest.Object, served 
 	return t
 }
 
-// add charges an object; one that is in no namespace costs nothing.
+// add charges an object; one that is in no namespace costs nothing, though what
+// others cost may depend on it.
 func (t *tally) add(object *manifest.Object) {
+	record, err := t.set.Record(object.Resource, object.Value)
+	if err != nil {
+		t.bad = append(t.bad, object.Problem(err.Error()))
+		return
+	}
 	rule, counted := t.set.For(object.Resource)
 	if !counted || object.Namespace == "" {
+		if t.set.Special(object.Resource) {
+			t.charged = append(t.charged, charged{Object: object, record: record})
+		}
 		return
 	}
 	charge, err := rule.Charge(object.Value, t.now)
@@ -70,18 +81,18 @@ func (t *tally) add(object *manifest.Object) {
 			return
 		}
 	}
-	t.charged = append(t.charged, charged{object, charge})
+	t.charged = append(t.charged, charged{object, charge, record})
 }
 
 // enter writes all charges into the ledger, as complete lists of each kind.
 func (t *tally) enter(served []schema.GroupResource) {
-	lists := map[schema.GroupResource][]federation.Object{}
+	lists := map[schema.GroupResource][]federation.Object{resourcev1.Resource("deviceclasses"): nil}
 	for _, kind := range served {
 		lists[kind] = nil
 	}
 	for _, c := range t.charged {
 		for _, name := range c.Names {
-			lists[c.Resource] = append(lists[c.Resource], federation.Object{Namespace: c.Namespace, Name: name, Charge: c.charge})
+			lists[c.Resource] = append(lists[c.Resource], federation.Object{Namespace: c.Namespace, Name: name, Charge: c.charge, Record: c.record})
 		}
 	}
 	t.ledger.Mark(theFiles, federation.Reach{Phase: v1alpha1.Live, LastContact: t.now})
@@ -102,6 +113,9 @@ type use struct {
 func (t *tally) all() []use {
 	found := map[string]*use{}
 	for _, c := range t.charged {
+		if c.Namespace == "" {
+			continue
+		}
 		u := found[c.Namespace]
 		if u == nil {
 			u = &use{namespace: c.Namespace, objects: map[corev1.ResourceName]int{}}
