@@ -14,6 +14,7 @@ import (
 // Object is one object's charge, as an observer found it.
 type Object struct {
 	Namespace, Name string
+	Created         time.Time // its creationTimestamp; may be zero where nobody asks for each Change
 	Charge          evaluator.Charge
 }
 
@@ -24,6 +25,7 @@ type Book struct {
 	ledger *Ledger
 	member string
 	moved  func(Move)
+	change func(Change)
 
 	mu     sync.Mutex // guards all below
 	set    *evaluator.Set
@@ -36,6 +38,7 @@ type Book struct {
 // kind is what a Book knows of one kind of object.
 type kind struct {
 	synced     bool                  // a first list was complete
+	version    string                // the resourceVersion that its observer has reached
 	trouble    string                // why the numbers are not current, in one word; empty: they are
 	namespaces map[string]*namespace // name -> objects and sums
 }
@@ -51,10 +54,16 @@ func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Bo
 		moved = func(Move) {}
 	}
 	return &Book{
-		ledger: l, member: member, moved: moved, set: set,
+		ledger: l, member: member, moved: moved, change: func(Change) {}, set: set,
 		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(),
 	}
 }
+
+// OnChange calls a function for each change of an object's cost from now on. It
+// must be called before the first object is noted. The Book is locked
+// meanwhile, so that nobody can read a sum before its changes were told: the
+// function must not block, and must not use the Ledger.
+func (b *Book) OnChange(change func(Change)) { b.change = change }
 
 // Learn replaces the evaluators, after the member's discovery has changed.
 func (b *Book) Learn(set *evaluator.Set) {
@@ -89,6 +98,16 @@ func (b *Book) Delete(gr schema.GroupResource, ns, name string) {
 	b.mu.Unlock()
 	if moved {
 		b.tell(Move{Namespace: ns, Kind: gr, Deleted: true})
+	}
+}
+
+// Reached notes up to which resourceVersion the observer of a kind has seen
+// everything, that of what it is about to note included.
+func (b *Book) Reached(gr schema.GroupResource, resourceVersion string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.kind(gr).version = resourceVersion
 	}
 }
 
@@ -173,6 +192,7 @@ func (b *Book) Drop(gr schema.GroupResource) {
 	b.mu.Lock()
 	open := !b.closed
 	if k := b.kinds[gr]; open && k != nil {
+		k.synced = false // nothing is released: it is only counted no longer
 		for ns, page := range k.namespaces {
 			for name := range page.objects {
 				b.remove(k, objectID{gr, ns, name})
@@ -288,6 +308,9 @@ func (b *Book) put(gr schema.GroupResource, k *kind, o Object) (moved, added boo
 	}
 	page.objects[o.Name] = now
 	page.add(now)
+	if k.synced {
+		b.change(Change{Namespace: o.Namespace, Kind: gr, Created: o.Created, Version: k.version, Was: before.visible(), Is: &now.Cost})
+	}
 	if found {
 		page.subtract(before)
 		b.costs.release(before)
@@ -310,6 +333,9 @@ func (b *Book) remove(k *kind, id objectID) bool {
 	delete(page.objects, id.name)
 	page.subtract(before)
 	b.costs.release(before)
+	if k.synced {
+		b.change(Change{Namespace: id.namespace, Kind: id.kind, Version: k.version, Was: &before.Cost})
+	}
 	if len(page.objects) == 0 {
 		delete(k.namespaces, id.namespace)
 	}
