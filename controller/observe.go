@@ -99,7 +99,7 @@ func (o *observers) troubled() bool { return o.trouble.Load() }
 func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
 	logger := klog.FromContext(ctx)
-	source, example, err := e.lister(kind, version)
+	source, example, err := e.lister(kind, version, metav1.NamespaceAll)
 	if err != nil {
 		logger.Error(err, "Cannot watch")
 		e.book.Fail(kind, "NoClient")
@@ -164,21 +164,21 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 // trustFor is how long numbers are relied on without a sign of life.
 const trustFor = 20 * time.Second
 
-// lister is how to list and watch a kind: as what it is where charges depend on
+// lister is how to list and watch a kind in a namespace: as what it is where charges depend on
 // it, and else its metadata alone.
-func (e *engagement) lister(kind schema.GroupResource, version string) (cache.ListerWatcher, runtime.Object, error) {
+func (e *engagement) lister(kind schema.GroupResource, version, namespace string) (cache.ListerWatcher, runtime.Object, error) {
 	examples := map[string]runtime.Object{
 		"pods": &corev1.Pod{}, "services": &corev1.Service{}, "persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
 	}
 	if example := examples[kind.Resource]; kind.Group == "" && example != nil {
 		core := e.conn.Kubernetes.CoreV1().RESTClient()
-		return cache.NewListWatchFromClient(core, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
+		return cache.NewListWatchFromClient(core, kind.Resource, namespace, fields.Everything()), example, nil
 	}
 	api, err := metadata.NewForConfigAndClient(metadata.ConfigFor(e.conn.Config), e.conn.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	objects := api.Resource(kind.WithVersion(version))
+	objects := api.Resource(kind.WithVersion(version)).Namespace(namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return objects.List(ctx, o)
@@ -214,7 +214,9 @@ func (p *page) Transformer() cache.TransformFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &slim{ObjectMeta: metav1.ObjectMeta{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, charge: o.Charge}, nil
+		return &slim{charge: o.Charge, ObjectMeta: metav1.ObjectMeta{
+			Namespace: accessor.GetNamespace(), Name: accessor.GetName(), CreationTimestamp: accessor.GetCreationTimestamp(),
+		}}, nil
 	}
 }
 
@@ -224,8 +226,21 @@ func (p *page) Add(obj any) error {
 	if err != nil {
 		return err
 	}
+	p.reached(obj)
 	p.engagement.book.Set(p.kind, o)
 	return nil
+}
+
+// reached notes up to where the watch has come, before its event is noted.
+func (p *page) reached(obj any) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		p.UpdateResourceVersion(accessor.GetResourceVersion())
+	}
+}
+
+// UpdateResourceVersion notes up to where the watch has come.
+func (p *page) UpdateResourceVersion(version string) {
+	p.engagement.book.Reached(p.kind, version)
 }
 
 // Update notes an object. One that was deleted and made again while the watch
@@ -239,12 +254,13 @@ func (p *page) Delete(obj any) error {
 		return fmt.Errorf("read a deleted object of %s: %w", p.kind, err)
 	}
 	ns, name := p.key(accessor)
+	p.reached(obj)
 	p.engagement.book.Delete(p.kind, ns, name)
 	return nil
 }
 
 // Replace notes a complete list.
-func (p *page) Replace(list []any, _ string) error {
+func (p *page) Replace(list []any, version string) error {
 	objects := make([]federation.Object, 0, len(list))
 	var errs []error
 	for _, obj := range list {
@@ -258,6 +274,7 @@ func (p *page) Replace(list []any, _ string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
 		for _, o := range objects {
 			if !yield(o) {
@@ -278,7 +295,7 @@ func (p *page) object(obj any) (federation.Object, error) {
 		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)
 	}
 	ns, name := p.key(accessor)
-	o := federation.Object{Namespace: ns, Name: name}
+	o := federation.Object{Namespace: ns, Name: name, Created: accessor.GetCreationTimestamp().Time}
 	switch typed := obj.(type) {
 	case *slim:
 		o.Charge = typed.charge

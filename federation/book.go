@@ -161,6 +161,28 @@ func (b *Book) replace(gr schema.GroupResource, k *kind, objects iter.Seq[Object
 	return touched
 }
 
+// Agrees says whether the objects of a kind in a namespace are these, at the
+// same costs, and the kind is current.
+func (b *Book) Agrees(gr schema.GroupResource, ns string, objects []Object) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[gr]
+	if b.closed || k == nil || !k.synced || k.trouble != "" {
+		return false
+	}
+	page := k.namespaces[ns]
+	if page == nil {
+		return len(objects) == 0
+	}
+	same := len(objects) == len(page.objects)
+	for i := 0; same && i < len(objects); i++ {
+		now := b.costs.take(objects[i].Charge)
+		same = page.objects[objects[i].Name] == now
+		b.costs.release(now)
+	}
+	return same
+}
+
 // Fail notes that a kind cannot be counted at present, and why in one word.
 // Its last numbers stay, marked. An empty reason says that it can be again
 // without a new list.
