@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -46,7 +47,8 @@ type Release struct {
 	used     corev1.ResourceList
 	accounts map[corev1.ResourceName]*account // of what can be lowered
 	current  time.Time                        // the ledger is known to hold all that was stored before
-	listed   map[schema.GroupResource]string  // and to agree with a list of this resourceVersion
+	listed   map[schema.GroupResource]string  // kind -> resourceVersion of the last list that it agreed with
+	recent   time.Time                        // what was created from then on counted as on its way when those lists were made
 	sending  *sending                         // the write that is under way
 	lost     corev1.ResourceList              // the least that was written on this version when nobody knows whether it was stored
 	unread   []version                        // seen while a write is under way
@@ -86,6 +88,8 @@ type Decision struct {
 	Used    corev1.ResourceList // what should be written, of the resources that the ledger knows
 	Again   time.Time           // when to look again, even if nothing happens; zero: no need
 	Confirm bool                // used could be lowered further if the ledger were known to be current
+
+	taken map[corev1.ResourceName]resource.Quantity // of what is freed, by what is lowered or raised
 }
 
 // NewRelease makes a Release for the objects in the scopes of a quota. All that
@@ -100,16 +104,25 @@ func (r *Release) Moved(c Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes++
-	late := c.Version != "" && r.listed[c.Kind] != "" && !newer(c.Version, r.listed[c.Kind])
 	for name, a := range r.accounts {
 		canonical := evaluator.Canonical(name)
 		more, before := r.amount(c.Is, canonical), r.amount(c.Was, canonical)
 		more.Sub(before)
-		if late && more.Sign() < 0 {
-			continue // the list did not have it any more
+		switch {
+		case c.Was != nil || r.late(c):
+			a.freed.Sub(more) // growth that used does not cover for sure is not freed later
+		case !c.Created.Before(a.began.Add(r.options.ClockError)):
+			a.stored.drop(c.Created.Add(-r.options.memory()))
+			a.stored.add(c.Created, more, 0)
 		}
-		a.moved(c, more, r.options)
 	}
+}
+
+// late says whether a new object has come, and may have gone, before a list that
+// did not show it, so that used was lowered without it.
+func (r *Release) late(c Change) bool {
+	listed := r.listed[c.Kind]
+	return listed != "" && c.Version != "" && !newer(c.Version, listed) && c.Created.Before(r.recent)
 }
 
 // amount is how much of a resource a cost takes from the quota.
@@ -118,33 +131,12 @@ func (r *Release) amount(c *Cost, name corev1.ResourceName) resource.Quantity {
 		return resource.Quantity{}
 	}
 	i, found := slices.BinarySearchFunc(c.Amounts, name, func(a evaluator.Amount, name corev1.ResourceName) int {
-		return compare(a.Name, name)
+		return cmp.Compare(a.Name, name)
 	})
 	if !found {
 		return resource.Quantity{}
 	}
 	return c.Amounts[i].Quantity.DeepCopy()
-}
-
-func compare(a, b corev1.ResourceName) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// moved notes that an object is charged so much more than before.
-func (a *account) moved(c Change, more resource.Quantity, o ReleaseOptions) {
-	switch {
-	case c.Was != nil:
-		a.freed.Sub(more) // growth that admission may not have charged for is not freed later
-	case !c.Created.Before(a.began.Add(o.ClockError)):
-		a.stored.drop(c.Created.Add(-o.memory()))
-		a.stored.add(c.Created, more, 0)
-	}
 }
 
 // Saw notes a version of the quota. Those that are older than one seen before
@@ -222,7 +214,7 @@ func (r *Release) Confirmed(before time.Time, listed map[schema.GroupResource]st
 		r.current = before
 	}
 	if listed != nil {
-		r.listed = listed
+		r.listed, r.recent = listed, r.start(before).Add(r.options.ClockError)
 	}
 }
 
@@ -236,7 +228,7 @@ func (r *Release) Decide(ledger func() corev1.ResourceList, now time.Time) Decis
 		_, known := counted[name]
 		return !known
 	})
-	d := Decision{Version: r.version, Used: corev1.ResourceList{}}
+	d := Decision{Version: r.version, Used: corev1.ResourceList{}, taken: map[corev1.ResourceName]resource.Quantity{}}
 	for name, count := range counted {
 		d.Used[name] = count.DeepCopy()
 		if used, known := r.used[name]; known {
@@ -262,14 +254,18 @@ func (r *Release) consistent(ledger func() corev1.ResourceList) corev1.ResourceL
 }
 
 // account finds or makes the account of a resource. Of a new one nothing is
-// known but what is used and what is counted: the difference may be on its way.
+// known but what is used and what is counted: what is used beyond that may be on
+// its way, and what is counted beyond that may not be charged.
 func (r *Release) account(name corev1.ResourceName, surplus resource.Quantity, now time.Time) *account {
 	a := r.accounts[name]
 	if a == nil {
 		a = &account{began: now}
 		r.accounts[name] = a
-		if surplus.Sign() > 0 {
+		switch surplus.Sign() {
+		case 1:
 			a.charged.add(now, surplus, 0)
+		case -1:
+			a.freed = surplus.DeepCopy()
 		}
 	}
 	return a
@@ -281,8 +277,29 @@ func (r *Release) decide(name corev1.ResourceName, used, count resource.Quantity
 	surplus.Sub(count)
 	a := r.account(name, surplus, now)
 	if surplus.Sign() <= 0 {
+		if taken := a.raised(surplus); !taken.IsZero() {
+			d.taken[name] = taken
+		}
 		return
 	}
+	target := r.target(a, used, count, now)
+	d.Used[name] = target
+	lowered := used.DeepCopy()
+	lowered.Sub(target)
+	if a.freed.Sign() > 0 && lowered.Sign() > 0 {
+		d.taken[name] = lesser(a.freed.DeepCopy(), lowered)
+	}
+	if target.Cmp(count) == 0 {
+		return
+	}
+	possible, _ := r.bound(a, count, now, now)
+	d.Confirm = d.Confirm || possible.Cmp(target) < 0
+	settle := r.options.Settle
+	d.again(a.charged.next(now.Add(-settle)).Add(settle), now.Add(settle/grains))
+}
+
+// target is how far what is used may be lowered towards what is counted.
+func (r *Release) target(a *account, used, count resource.Quantity, now time.Time) resource.Quantity {
 	a.charged.drop(now.Add(-r.options.memory()))
 	bound, bounded := r.bound(a, count, r.current, now)
 	if bounded && a.freed.Sign() < 0 && used.Cmp(bound) >= 0 {
@@ -295,14 +312,23 @@ func (r *Release) decide(name corev1.ResourceName, used, count resource.Quantity
 	if bounded {
 		target = lesser(target, bound)
 	}
-	if target.Cmp(count) <= 0 {
-		return
+	if target.Cmp(count) < 0 {
+		return count.DeepCopy()
 	}
-	d.Used[name] = target
-	possible, _ := r.bound(a, count, now, now)
-	d.Confirm = d.Confirm || possible.Cmp(target) < 0
-	settle := r.options.Settle
-	d.again(a.charged.next(now.Add(-settle)).Add(settle), now.Add(settle/grains))
+	return target
+}
+
+// raised is what is taken of the releases, less growth, where used is raised by
+// what it lacks: growth that it covers from now on, or releases that it may
+// never have covered.
+func (a *account) raised(surplus resource.Quantity) resource.Quantity {
+	switch {
+	case surplus.IsZero():
+		return resource.Quantity{}
+	case a.freed.Cmp(surplus) < 0:
+		return surplus.DeepCopy()
+	}
+	return a.freed.DeepCopy()
 }
 
 // again asks to look again at a time, and not before another.
@@ -318,11 +344,7 @@ func (d *Decision) again(at, earliest time.Time) {
 // bound is what is used at most, if the ledger holds everything that was stored
 // before the given time; false when that is too long ago to say.
 func (r *Release) bound(a *account, count resource.Quantity, current, now time.Time) (resource.Quantity, bool) {
-	// What was charged before the start is stored and seen, or it has failed. An
-	// object is stamped, to the second, before it is charged: one whose stamp is
-	// not before the start was charged after it. So the start had best be where
-	// the stamps have a step.
-	start := current.Add(r.options.ClockError - r.options.Settle).Truncate(time.Second).Add(-r.options.ClockError)
+	start := r.start(current)
 	if start.Before(now.Add(-r.options.memory())) {
 		return resource.Quantity{}, false
 	}
@@ -339,6 +361,13 @@ func (r *Release) bound(a *account, count resource.Quantity, current, now time.T
 	return bound, true
 }
 
+// start is a time before which all that was charged is stored and seen, or has
+// failed. An object is stamped, to the second, before it is charged: one with a
+// later stamp was charged later. So it is best where the stamps have a step.
+func (r *Release) start(current time.Time) time.Time {
+	return current.Add(r.options.ClockError - r.options.Settle).Truncate(time.Second).Add(-r.options.ClockError)
+}
+
 func lesser(a, b resource.Quantity) resource.Quantity {
 	if b.Cmp(a) < 0 {
 		return b
@@ -351,22 +380,12 @@ func lesser(a, b resource.Quantity) resource.Quantity {
 func (r *Release) Sending(d Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &sending{used: maps.Clone(d.Used), taken: map[corev1.ResourceName]resource.Quantity{}}
-	for name, a := range r.accounts {
-		target, decided := d.Used[name]
-		if a.freed.Sign() <= 0 || !decided {
-			continue
+	for name, taken := range d.taken {
+		if a := r.accounts[name]; a != nil {
+			a.freed.Sub(taken)
 		}
-		lowered := r.used[name].DeepCopy()
-		lowered.Sub(target)
-		if lowered.Sign() <= 0 {
-			continue
-		}
-		taken := lesser(a.freed.DeepCopy(), lowered)
-		a.freed.Sub(taken)
-		s.taken[name] = taken
 	}
-	r.sending = s
+	r.sending = &sending{used: maps.Clone(d.Used), taken: d.taken}
 }
 
 // Stored notes that the write has become this version.
@@ -402,12 +421,17 @@ func (r *Release) Refused() {
 }
 
 // Lost notes that nobody knows whether the write was stored, or will be. What
-// it released counts as released.
+// it released counts as released, and what it raised does not count as raised.
 func (r *Release) Lost() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sending == nil {
 		return
+	}
+	for name, taken := range r.sending.taken {
+		if a := r.accounts[name]; a != nil && taken.Sign() < 0 {
+			a.freed.Add(taken)
+		}
 	}
 	least := r.sending.used
 	for name, sent := range r.lost {
