@@ -92,6 +92,9 @@ func (l *local) seen(ctx context.Context, before, now *corev1.ResourceQuota) {
 		l.add(now)
 		return
 	}
+	if !federation.Equal(before.Status.Used, now.Status.Used) {
+		l.queue.AddAfter(keyOf(now), l.engagement.hub.ReleaseSettle) // nothing may come of what was charged
+	}
 	resynced := before.ResourceVersion == now.ResourceVersion
 	if resynced || !sameNames(now.Status.Used, now.Spec.Hard) || !federation.Equal(now.Status.Hard, now.Spec.Hard) {
 		l.add(now)
@@ -191,7 +194,25 @@ func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
 	if equality.Semantic.DeepEqual(want, quota.Status) {
 		return true, nil
 	}
+	if wait := time.Until(k.nextLower); wait > 0 && lowersOnly(quota.Status, want) {
+		l.queue.AddAfter(k.key, wait)
+		return true, nil
+	}
+	k.nextLower = time.Now().Add(lowerEvery)
 	return l.write(ctx, k, quota, want, d)
+}
+
+// lowerEvery is how far apart writes are that only lower. Each may meet a write of
+// admission, which then starts anew, and a creation that was denied before may
+// be charged for although it stays denied.
+const lowerEvery = 150 * time.Millisecond
+
+// lowersOnly says whether a status differs by less use and nothing else.
+func lowersOnly(have, want corev1.ResourceQuotaStatus) bool {
+	if !federation.Equal(have.Hard, want.Hard) || !sameNames(have.Used, want.Used) {
+		return false
+	}
+	return !lowered(want.Used, have.Used)
 }
 
 // decide asks what to write now, and sees to it that the quota is looked at

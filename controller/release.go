@@ -42,8 +42,9 @@ type keeper struct {
 	release *federation.Release
 	quota   *corev1.ResourceQuota // the newest version that was seen
 
-	turn     sync.Mutex // held by who looks after the quota; guards all below
-	nextList time.Time  // no list before
+	turn      sync.Mutex // held by who looks after the quota; guards all below
+	nextList  time.Time  // no list before
+	nextLower time.Time  // no write that only lowers before
 }
 
 func newReleases(settle time.Duration) *releases {

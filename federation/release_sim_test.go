@@ -332,6 +332,7 @@ func (s *simulation) sawQuota(v simVersion) {
 		s.seen = v
 	}
 	s.keeper.saw(v.version, v.used)
+	s.plan(simSettle) // nothing may come of what was charged
 }
 
 // onePod is what each pod costs.
