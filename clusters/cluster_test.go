@@ -25,6 +25,7 @@ type cluster struct {
 	queue   chan net.Conn
 	uid     string
 	version string
+	store   int // its resourceVersion
 	token   string
 	status  int            // in place of 200; 0: none
 	skew    time.Duration  // of its clock
@@ -72,6 +73,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"gitVersion": %q}`, c.version)
 	case r.URL.Path == "/api/v1/namespaces/kube-system":
 		fmt.Fprintf(w, `{"metadata": {"uid": %q}}`, c.uid)
+	case r.URL.Path == "/api/v1/namespaces" && c.store > 0:
+		fmt.Fprintf(w, `{"metadata": {"resourceVersion": "%d"}}`, c.store)
+	case r.URL.Path == "/endless":
+		for range 100 {
+			_, _ = w.Write(make([]byte, 1024))
+		}
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}

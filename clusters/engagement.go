@@ -55,45 +55,50 @@ func (s *session) disengage() {
 }
 
 // ended takes what an engagement returned that ended by itself, and says when
-// the next one begins: at once where there is no error and it had begun to
-// work. One that lasted was a success.
+// the next one begins: at once where there is no error. One that lasted was a
+// success.
 func (s *session) ended(ctx context.Context, err error, now time.Time) {
 	s.engaged.cancel()
-	lasted := now.Sub(s.engaged.began)
-	if lasted >= s.member.options.UnreachableAfter {
+	began := s.engaged.began
+	if now.Sub(began) >= s.member.options.UnreachableAfter {
 		s.engagements.reset()
 	}
 	s.engaged = nil
 	s.member.claims.end(&s.member.claim)
-	if err == nil && lasted >= s.member.options.BackoffMin {
-		s.nextEngage = now
+	if err == nil {
+		s.nextEngage = began.Add(s.member.options.BackoffMin) // has passed, unless it was very short
 		return
 	}
+	s.failed = s.login.scrub(err).Error()
 	pause := s.engagements.next()
 	s.nextEngage = now.Add(pause)
 	if ctx.Err() == nil {
-		klog.FromContext(ctx).Error(s.login.scrub(err), "Engagement ended by itself, will engage again", "after", pause)
+		klog.FromContext(ctx).Error(nil, "Engagement ended by itself, will engage again", "because", s.failed, "after", pause)
 	}
 }
 
-// scrub removes the token from an error: a hostile server can put it there.
+// scrub removes the token from an error, should a host have missed it.
 func (l *Login) scrub(err error) error {
-	if err == nil || l.token == "" {
+	if !l.reveals(err.Error()) {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), l.token, "(token)"))
 }
 
+// reveals says whether a text holds the token.
+func (l *Login) reveals(text string) bool { return l.token != "" && strings.Contains(text, l.token) }
+
 // connection is made for each engagement.
 func (s *session) connection() (*Connection, error) {
 	client := &http.Client{Transport: s.link}
 	config := &rest.Config{
-		Host:        s.link.server.String(),
-		UserAgent:   userAgent,
-		Transport:   s.link,
-		QPS:         queriesPerSecond,
-		Burst:       queryBurst,
-		RateLimiter: s.member.limiter,
+		Host:           s.link.server.String(),
+		UserAgent:      userAgent,
+		Transport:      s.link,
+		QPS:            queriesPerSecond,
+		Burst:          queryBurst,
+		RateLimiter:    s.member.limiter,
+		WarningHandler: rest.NoWarnings{}, // they are the member's words
 	}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf

@@ -10,3 +10,6 @@ func (o Options) WithDial(dial func(ctx context.Context, network, address string
 	o.dial = dial
 	return o
 }
+
+// SetLongest bounds answers.
+func SetLongest(o *Options, bytes int64) { o.longest = bytes }

@@ -13,7 +13,8 @@ import (
 type Host interface {
 	// Engage works on the member until ctx ends. What it started is gone when it
 	// returns. When it returns earlier it is called again: at once if it returns
-	// nil to begin anew, else after a back-off.
+	// nil to begin anew, else after a back-off. The text of an error is shown in
+	// the State and logged: see [Explain].
 	Engage(ctx context.Context, c *Connection) error
 	// Observe is told the state of the member's connection when it changed.
 	Observe(ctx context.Context, s State)

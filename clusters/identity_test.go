@@ -154,3 +154,19 @@ func TestCredentialsThatExpireAreReportedThen(t *testing.T) {
 		w.want("east", clusters.Live, "", clusters.ReasonExpired)
 	})
 }
+
+func TestAMemberThatWasRestoredFromABackupIsEngagedAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.cluster("east", "uid-1")
+		c.set(func(c *cluster) { c.store = 700 })
+		w.secret("east", config(c.kubeconfig()))
+		w.serve()
+		w.after(time.Second)
+		c.set(func(c *cluster) { c.store = 900 })
+		w.after(30 * time.Second)
+		w.wantEngaged("east", 1)
+		c.set(func(c *cluster) { c.store = 800 })
+		w.after(30 * time.Second)
+		w.wantEngaged("east", 2)
+	})
+}

@@ -26,6 +26,7 @@ type link struct {
 	token  atomic.Pointer[string] // what is sent from now on; empty: nothing
 	// unauthorized holds one element when a request was answered by 401.
 	unauthorized chan struct{}
+	longest      int64 // bytes of an answer
 }
 
 // newLink makes a link that opens no connection yet. One that cannot be made
@@ -35,6 +36,7 @@ func newLink(login *Login, o *Options) *link {
 		server:       &url.URL{},
 		conns:        &conns{open: o.dial},
 		unauthorized: make(chan struct{}, 1),
+		longest:      o.longest,
 	}
 	l.token.Store(&login.token)
 	if err := l.build(login.config); err != nil {
@@ -104,13 +106,19 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 		authorized.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := l.inner.RoundTrip(authorized)
-	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
 		select {
 		case l.unauthorized <- struct{}{}:
 		default:
 		}
 	}
-	return resp, err
+	if req.URL.Query().Get("watch") != "true" {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, l.longest)
+	}
+	return resp, nil
 }
 
 // close ends what is in flight and every connection.

@@ -207,6 +207,9 @@ func (m *member) reason(reach Reach) (reason, message string) {
 	if first := m.claims.first(&m.claim); first != m.name {
 		return ReasonDuplicateCluster, fmt.Sprintf("this is the same cluster as member %q, which is older", first)
 	}
+	if reach == Live && m.session != nil && m.session.failed != "" {
+		return ReasonEngagementFailed, m.session.failed
+	}
 	if reach == Live {
 		return "", ""
 	}

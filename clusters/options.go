@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -27,6 +28,10 @@ type Options struct {
 
 	// dial opens a TCP connection; tests put a network of their own here.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// longest bounds, in bytes, what one answer can make the hub hold. Lists
+	// arrive as watches wherever a member can stream them, and client-go bounds
+	// each event of a watch; this is for members that cannot, or mean harm.
+	longest int64
 }
 
 // ProbeResult is the kind of outcome of a probe, few enough for a metric.
@@ -59,6 +64,8 @@ func (o Options) complete() (Options, error) {
 	if o.dial == nil {
 		o.dial = (&net.Dialer{Timeout: o.ProbeTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
+	const mebi = 1 << 20
+	o.longest = cmp.Or(o.longest, 256*mebi)
 	switch {
 	case o.StaleAfter >= o.UnreachableAfter:
 		return o, errors.New("StaleAfter is not below UnreachableAfter")

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -19,10 +22,13 @@ type answer struct {
 	err     error
 	version string
 	uid     types.UID // empty: not asked for
-	dials   int64     // connections opened up to the identification
-	offset  time.Duration
-	began   time.Time
-	ended   time.Time
+	// revision is the newest resourceVersion of the member's store; empty: it
+	// does not say.
+	revision string
+	dials    int64 // connections opened up to the identification
+	offset   time.Duration
+	began    time.Time
+	ended    time.Time
 }
 
 // question is what one probe asks.
@@ -47,7 +53,7 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 	if err != nil {
 		return err
 	}
-	if v.GitVersion == "" {
+	if !isVersion(v.GitVersion) || q.login.reveals(v.GitVersion) {
 		return errNotKubernetes
 	}
 	a.version = v.GitVersion
@@ -55,6 +61,7 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 		// The header is cut to the second: half of one later is the best guess.
 		a.offset = time.Until(date.Add(time.Second / 2)).Round(time.Second)
 	}
+	a.revision = l.revision(ctx)
 	a.dials = l.conns.opened.Load()
 	if !q.identify && a.dials == q.dials {
 		return nil
@@ -63,20 +70,34 @@ func (l *link) fill(ctx context.Context, q question, a *answer) error {
 	if _, err := l.read(ctx, "api/v1/namespaces/"+metav1.NamespaceSystem, &system); err != nil {
 		return err
 	}
-	if system.UID == "" {
+	if !isUID(string(system.UID)) || q.login.reveals(string(system.UID)) {
 		return errNotKubernetes
 	}
 	a.uid = system.UID
 	return nil
 }
 
+// revision asks how far the member's store has come. A list without a version
+// is consistent: its own version is that of the store.
+func (l *link) revision(ctx context.Context) string {
+	var list metav1.PartialObjectMetadataList
+	only := url.Values{"fieldSelector": {"metadata.name=" + metav1.NamespaceSystem}}
+	if _, err := l.read(ctx, "api/v1/namespaces?"+only.Encode(), &list); err != nil {
+		return "" // the hub may not list namespaces
+	}
+	return list.ResourceVersion
+}
+
 // read fetches one small object.
 func (l *link) read(ctx context.Context, path string, into any) (http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.server.JoinPath(path).String(), http.NoBody)
+	path, query, _ := strings.Cut(path, "?")
+	address := l.server.JoinPath(path)
+	address.RawQuery = query
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	req.Header.Set("Accept", "application/json")
 	resp, err := l.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -99,3 +120,23 @@ func (l *link) read(ctx context.Context, path string, into any) (http.Header, er
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+// What a member says of itself is shown to everybody, so it must be no more
+// than a version and an identity.
+const longestVersion, longestUID = 64, 64
+
+func isVersion(text string) bool {
+	_, err := utilversion.ParseGeneric(text)
+	return err == nil && len(text) <= longestVersion && plain(text, ".+-_")
+}
+
+func isUID(text string) bool { return text != "" && len(text) <= longestUID && plain(text, "-") }
+
+// plain says whether a text has no other characters than letters, digits and
+// these.
+func plain(text, others string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !letter && (r < '0' || '9' < r) && !strings.ContainsRune(others, r)
+	})
+}

@@ -13,7 +13,8 @@ const (
 	ReasonForbidden         = "Forbidden"    // it may not read the namespace kube-system
 	ReasonServerError       = "ServerError"  // an answer that is not that of a healthy API server
 	ReasonUnknownServer     = "UnknownServer"
-	ReasonConnectionLost    = "ConnectionLost" // any other failure of the network
+	ReasonConnectionLost    = "ConnectionLost"   // any other failure of the network
+	ReasonEngagementFailed  = "EngagementFailed" // it answers, but the hub cannot work on it
 )
 
 // Why a kubeconfig is refused. ReasonExpired is reported of one that is in use.

@@ -36,8 +36,8 @@ func TestAMemberThatAnswersIsEngaged(t *testing.T) {
 		if w.observed() != before {
 			t.Error("something was observed though nothing changed")
 		}
-		if n := c.requests(c.token); n < 60 || n > 70 {
-			t.Errorf("%d requests in 10 minutes, want one per 10 s and a few for the identity", n)
+		if n := c.requests(c.token); n < 120 || n > 130 {
+			t.Errorf("%d requests in 10 minutes, want two per 10 s and a few for the identity", n)
 		}
 	})
 }

@@ -1,10 +1,12 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // session is one connection to a member, for as long as its server and
@@ -14,9 +16,10 @@ type session struct {
 	member *member
 	link   *link
 	login  *Login // the latest; only the token may differ from the link's first
-	other  bool   // another cluster answers now, or another minor version: begin anew
+	other  bool   // another cluster answers now, another minor version, or an older state: begin anew
 
 	uid        types.UID // of the cluster that answers; empty: not known yet
+	revision   string    // the newest of its store that was seen; empty: none
 	version    string    // at the start of the session
 	dials      int64     // connections opened when it was identified
 	identified time.Time
@@ -29,6 +32,7 @@ type session struct {
 	engaged     *engagement // nil: none
 	nextEngage  time.Time
 	engagements backoff
+	failed      string // why the last engagement ended by itself; empty: the present one works
 }
 
 // flight is a probe under way.
@@ -57,6 +61,9 @@ func (s *session) settle(ctx context.Context, now time.Time) {
 		return
 	}
 	m := s.member
+	if s.engaged != nil && now.Sub(s.engaged.began) >= m.options.ProbeEvery {
+		s.failed = ""
+	}
 	switch {
 	case s.engaged != nil && m.claims.first(&m.claim) != m.name:
 		s.disengage()
@@ -130,9 +137,10 @@ func (s *session) identify(a answer) {
 	if s.uid == "" {
 		s.version = a.version
 	}
-	if minor(a.version) != minor(s.version) {
+	if minor(a.version) != minor(s.version) || isOlder(a.revision, s.revision) {
 		s.other = true
 	}
+	s.revision = cmp.Or(a.revision, s.revision)
 	if a.uid == "" {
 		return
 	}
@@ -143,6 +151,14 @@ func (s *session) identify(a answer) {
 	s.uid, s.dials, s.identified = a.uid, a.dials, a.ended
 	s.member.contact.uid = a.uid
 	s.member.claims.stake(&s.member.claim, a.uid, s.member.offer.Since)
+}
+
+// isOlder says whether a store is not as far as it once was: it was restored
+// from a backup, and a watch that goes on from a version of before would miss
+// all that happens until that version comes again.
+func isOlder(now, before string) bool {
+	order, err := resourceversion.CompareResourceVersion(now, before)
+	return err == nil && order < 0
 }
 
 // doubt brings the next probe forward, since a request was not authorized.

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -64,7 +63,7 @@ func discover(_ context.Context, conn *clusters.Connection, before catalogue) (c
 func (c catalogue) add(list *metav1.APIResourceList) error {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
-		return fmt.Errorf("group %q: %w", list.GroupVersion, err)
+		return errors.New("a group has a malformed name")
 	}
 	for _, r := range list.APIResources {
 		if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") {

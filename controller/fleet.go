@@ -42,6 +42,19 @@ type standing struct {
 	engaged *engagement // nil: it is not
 }
 
+// settled says whether a member has answered and been counted, or something
+// that does not pass by itself keeps it from that.
+func (s standing) settled() bool {
+	if s.state.Reach == clusters.Never {
+		return s.state.CredentialsReason != ""
+	}
+	if s.engaged == nil {
+		return s.state.Reason != ""
+	}
+	current, reason, _ := s.engaged.synced()
+	return current || reason != federation.ReasonSyncing
+}
+
 func newRoster(h *hub) *roster {
 	return &roster{
 		hub:      h,
@@ -220,6 +233,11 @@ func (r *roster) sync(ctx context.Context, name string) error {
 	have, err := r.shape(ctx, have, now.state.Member)
 	if err != nil {
 		return err
+	}
+	if r.settling(time.Now()) && len(have.Status.Conditions) > 0 && !now.settled() {
+		const again = 200 * time.Millisecond
+		r.queue.AddAfter(name, again) // a restart of the hub is not its trouble
+		return nil
 	}
 	status := memberStatus(have, now, time.Now())
 	if equality.Semantic.DeepEqual(have.Status, status) {

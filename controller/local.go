@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
@@ -71,8 +72,15 @@ func (l *local) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch ResourceQuotas: %w", err)
 	}
+	err = l.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		klog.FromContext(ctx).V(2).Info("Cannot list or watch local quotas", "err", clusters.Explain(err))
+	})
+	if err != nil {
+		return fmt.Errorf("watch ResourceQuotas: %w", err)
+	}
 	var group sync.WaitGroup
-	group.Go(func() { l.RunWithContext(ctx) })
+	var silent klog.Logger // client-go's informer logs what the member says
+	group.Go(func() { l.RunWithContext(klog.NewContext(ctx, silent)) })
 	group.Go(func() { work(ctx, l.urgent, 1, l.sync) })
 	group.Go(func() { work(ctx, l.queue, l.engagement.hub.Workers, l.sync) })
 	group.Wait()
@@ -244,7 +252,7 @@ func (l *local) confirm(ctx context.Context, k *keeper, kinds map[schema.GroupRe
 	versions, same, err := l.engagement.agrees(ctx, k.key.Namespace, kinds)
 	k.nextList = time.Now().Add(max(atLeast, share*time.Since(began)))
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot list to confirm what is used", "quota", k.key, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot list to confirm what is used", "quota", k.key, "err", clusters.Explain(err))
 	}
 	if same {
 		k.release.Confirmed(began, versions)
@@ -315,13 +323,16 @@ func (l *local) write(ctx context.Context, k *keeper, quota *corev1.ResourceQuot
 		l.answers.wrote(now)
 	}
 	l.engagement.hub.metrics.wrote(l.engagement.name(), "local-status", err)
+	if apierrors.IsForbidden(err) {
+		signal(l.engagement.doubt)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, l.reread(ctx, k)
 	case err != nil:
-		return false, fmt.Errorf("write the status of ResourceQuota %s: %w", k.key, err)
+		return false, fmt.Errorf("write the status of ResourceQuota %s: %w", k.key, clusters.Explain(err))
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote local status", "quota", klog.KObj(quota))
 	return true, nil
@@ -341,7 +352,7 @@ func (l *local) reread(ctx context.Context, k *keeper) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read ResourceQuota %s: %w", k.key, err)
+		return fmt.Errorf("read ResourceQuota %s: %w", k.key, clusters.Explain(err))
 	}
 	return l.releases.saw(quota, time.Now())
 }

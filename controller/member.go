@@ -34,6 +34,8 @@ type engagement struct {
 	local     *local        // nil when mode is Never
 	wake      chan struct{} // holds one: what is asked or served may have changed
 	changed   chan struct{} // holds one: the Secret asks for another mode
+	doubt     chan struct{} // holds one: the hub's rights in the member may have changed
+	judged    time.Time     // when they were last asked for; follow's own
 
 	mu     sync.Mutex // guards all below
 	served catalogue
@@ -42,7 +44,7 @@ type engagement struct {
 	absent []corev1.ResourceName             // asked for, and no kind that is served counts them; sorted
 }
 
-var errModeChanged = errors.New("the Secret asks for another way to keep local status")
+var errModeChanged = errors.New("local status is kept in another way from now on")
 
 // Engage works on one member until ctx ends, and returns when nothing of it is
 // left.
@@ -74,14 +76,14 @@ func (r *roster) Engage(ctx context.Context, conn *clusters.Connection) error {
 func newEngagement(ctx context.Context, h *hub, conn *clusters.Connection) (*engagement, error) {
 	e := &engagement{
 		hub: h, conn: conn, asked: modeOf(conn.Member, h.LocalStatus),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), doubt: make(chan struct{}, 1), judged: time.Now(),
 	}
 	served, err := discover(ctx, conn, nil)
 	if err != nil {
-		return nil, fmt.Errorf("discover what the member serves: %w", err)
+		return nil, fmt.Errorf("discover what the member serves: %w", clusters.Explain(err))
 	}
 	if e.mode, err = permitted(ctx, conn, e.asked); err != nil {
-		return nil, fmt.Errorf("ask for the permission to keep local status: %w", err)
+		return nil, fmt.Errorf("ask for the right to keep local status: %w", clusters.Explain(err))
 	}
 	e.served, e.set = served, evaluator.NewSet(conn.Version, served.kinds())
 	e.observers = newObservers(e)
@@ -109,13 +111,27 @@ func (e *engagement) name() string { return e.conn.Member.Name }
 // ask tells the engagement that what is asked or served may have changed.
 func (e *engagement) ask() { signal(e.wake) }
 
-// relabelled tells the engagement what its Secret now says.
+// relabelled tells the engagement that its Secret or its connection changed.
 func (e *engagement) relabelled(member clusters.Member) {
-	if modeOf(member, e.hub.LocalStatus) != e.asked {
+	switch {
+	case modeOf(member, e.hub.LocalStatus) != e.asked:
 		signal(e.changed)
+	case e.mode != e.asked:
+		signal(e.doubt)
 	}
 	e.ask()
 }
+
+// rightsChanged says whether the hub has been given the right to keep local
+// status that it lacked, or has lost it.
+func (e *engagement) rightsChanged(ctx context.Context) bool {
+	e.judged = time.Now()
+	mode, err := permitted(ctx, e.conn, e.asked)
+	return err == nil && mode != e.mode
+}
+
+// judgeAgain is how long a missing right is taken for missing without a sign.
+const judgeAgain = time.Hour
 
 func signal(c chan struct{}) {
 	select {
@@ -128,9 +144,10 @@ func signal(c chan struct{}) {
 // and what is served change.
 func (e *engagement) follow(ctx context.Context) error {
 	defer e.observers.stop()
+	learnt := time.Now()
 	for {
 		e.observers.want(ctx, e.demand())
-		again := time.NewTimer(e.rediscovery())
+		again := time.NewTimer(time.Until(learnt.Add(e.rediscovery())))
 		select {
 		case <-ctx.Done():
 			again.Stop()
@@ -138,9 +155,18 @@ func (e *engagement) follow(ctx context.Context) error {
 		case <-e.changed:
 			again.Stop()
 			return errModeChanged
+		case <-e.doubt:
+			if e.rightsChanged(ctx) {
+				again.Stop()
+				return errModeChanged
+			}
 		case <-e.wake:
 		case <-again.C:
 			e.rediscover(ctx)
+			learnt = time.Now()
+			if e.mode != e.asked && time.Since(e.judged) > judgeAgain && e.rightsChanged(ctx) {
+				return errModeChanged
+			}
 		}
 		again.Stop()
 	}
@@ -165,7 +191,7 @@ func (e *engagement) rediscover(ctx context.Context) {
 	e.mu.Unlock()
 	served, err := discover(ctx, e.conn, before)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Discovery has no answer", "err", err)
+		klog.FromContext(ctx).V(2).Info("Discovery has no answer", "err", clusters.Explain(err))
 		return
 	}
 	for kind, version := range e.observers.served() {
@@ -216,8 +242,11 @@ func (e *engagement) demand() catalogue {
 			wanted[kind] = e.served[kind]
 		}
 	}
-	e.absent = slices.Sorted(maps.Keys(absent))
-	e.kinds = wanted.set()
+	missing, kinds := slices.Sorted(maps.Keys(absent)), wanted.set()
+	if !slices.Equal(missing, e.absent) || !maps.Equal(kinds, e.kinds) {
+		e.hub.roster.queue.Add(e.name()) // its condition Synced says so
+	}
+	e.absent, e.kinds = missing, kinds
 	return wanted
 }
 
@@ -241,7 +270,7 @@ func (e *engagement) synced() (current bool, reason, message string) {
 		}
 		slices.Sort(parts)
 		return false, "NotCounted", "cannot count " + strings.Join(parts, ", ") + "; " + rules
-	case !current:
+	case !current || kinds == nil: // not yet, or nothing has been asked yet
 		return false, federation.ReasonSyncing, "the first lists are not complete yet; " + rules
 	case len(absent) > 0:
 		return true, "Counted", fmt.Sprintf("not served here and so not counted: %v; %s", absent, rules)

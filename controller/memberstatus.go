@@ -18,7 +18,7 @@ func reachOf(state clusters.State) federation.Reach {
 	reach := federation.Reach{LastContact: state.LastContact, Reason: cmp.Or(state.Reason, state.CredentialsReason)}
 	switch state.Reach {
 	case clusters.Live:
-		return federation.Reach{Phase: v1alpha1.Live}
+		return federation.Reach{Phase: v1alpha1.Live, Reason: state.Reason}
 	case clusters.Stale:
 		reach.Phase = v1alpha1.Stale
 	case clusters.Unreachable:
@@ -33,7 +33,6 @@ func reachOf(state clusters.State) federation.Reach {
 func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha1.FleetMemberStatus {
 	state := m.state
 	status := v1alpha1.FleetMemberStatus{
-		Phase:       reachOf(state).Phase,
 		Version:     cmp.Or(state.Version, have.Status.Version),
 		UID:         cmp.Or(state.UID, have.Status.UID),
 		LocalStatus: have.Status.LocalStatus,
@@ -47,22 +46,51 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 		status.CredentialExpirationTime = &expire
 	}
 	if state.Reach != clusters.Live {
-		status.LastContactTime = have.Status.LastContactTime
-		if !state.LastContact.IsZero() {
-			last := metav1.NewTime(state.LastContact).Rfc3339Copy()
-			status.LastContactTime = &last
-		}
+		status.LastContactTime = lastContact(have, state)
 	}
 	synced := syncedCondition(m)
-	if synced.Status != metav1.ConditionTrue && status.Phase == v1alpha1.Live {
-		status.Phase = v1alpha1.Partial
-	}
+	status.Phase = phaseOf(have, m, synced.Status == metav1.ConditionTrue)
 	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced} {
 		condition.ObservedGeneration = have.Generation
 		condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
+}
+
+// phaseOf says how far a member's numbers can be relied on as a whole.
+func phaseOf(have *v1alpha1.FleetMember, m standing, synced bool) v1alpha1.Phase {
+	phase := reachOf(m.state).Phase
+	counted := have.Status.Phase != "" && have.Status.Phase != v1alpha1.NeverSynced // once
+	switch {
+	case phase == v1alpha1.NeverSynced && have.Status.UID != "":
+		return v1alpha1.Unreachable // since before the hub started
+	case phase != v1alpha1.Live || synced:
+		return phase
+	case m.engaged != nil:
+		return v1alpha1.Partial
+	case counted:
+		return v1alpha1.Stale
+	}
+	return v1alpha1.NeverSynced
+}
+
+// lastContact is when a member that is not live last answered; nil: never. For
+// one that was live until the hub ended that is when its status was written.
+func lastContact(have *v1alpha1.FleetMember, state clusters.State) *metav1.Time {
+	last := state.LastContact
+	switch {
+	case !last.IsZero():
+	case have.Status.LastContactTime != nil:
+		return have.Status.LastContactTime
+	case have.Status.UID != "":
+		last = writtenAt(have.ManagedFields)
+	}
+	if last.IsZero() {
+		return nil
+	}
+	whole := metav1.NewTime(last).Rfc3339Copy()
+	return &whole
 }
 
 func readyCondition(state clusters.State) metav1.Condition {
@@ -88,7 +116,7 @@ func credentialsCondition(state clusters.State) metav1.Condition {
 		valid.Reason, valid.Message = state.CredentialsReason, state.CredentialsMessage
 	case state.LastContact.IsZero():
 		valid.Status = metav1.ConditionUnknown
-		valid.Reason, valid.Message = "NotTried", "the member has not answered yet"
+		valid.Reason, valid.Message = "NotTried", "the member has not answered since the hub started"
 	}
 	return valid
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
 )
@@ -98,21 +100,25 @@ func (o *observers) troubled() bool { return o.trouble.Load() }
 // observe keeps one kind's page of the book until ctx ends.
 func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
-	logger := klog.FromContext(ctx)
 	source, example, err := e.lister(kind, version, metav1.NamespaceAll)
 	if err != nil {
-		logger.Error(err, "Cannot watch")
+		klog.FromContext(ctx).Error(err, "Cannot watch")
 		e.book.Fail(kind, "NoClient")
 		return
 	}
+	var silent klog.Logger // client-go's reflector logs what the member says
 	page := &page{engagement: e, kind: kind}
 	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
-		Logger: &logger, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
+		Logger: &silent, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
 	})
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	page.hear()
+	checks.Go(func() { page.check(ctx, cache.ToListerWatcherWithContext(source)) })
 	var failing time.Time // since when lists fail; zero: they do not
 	backoff := patience(30 * time.Second)
 	for {
-		err := reflector.ListAndWatchWithContext(ctx)
+		err := reflector.ListAndWatchWithContext(klog.NewContext(ctx, silent))
 		if ctx.Err() != nil {
 			return
 		}
@@ -123,6 +129,30 @@ func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, ver
 		}
 		e.failed(ctx, kind, err, failing)
 		pause(ctx, backoff.Step())
+	}
+}
+
+// check finds out why a kind is silent. A list that is asked for as a stream,
+// or a watch that goes on, can wait for ever for an object that the server
+// cannot read; a list of one says so at once.
+func (p *page) check(ctx context.Context, source cache.ListerWithContext) {
+	const bookmarks = time.Minute // how often a watch without changes gives a sign
+	for {
+		pause(ctx, trustFor)
+		if ctx.Err() != nil {
+			return
+		}
+		book := p.engagement.book
+		_, trouble := book.Synced(slices.Values([]schema.GroupResource{p.kind}))
+		listed, since := p.listed.Load(), time.Unix(0, p.heard.Load())
+		switch {
+		case listed && trouble[p.kind] == reasonListFailed && time.Since(since) < trustFor:
+			book.Fail(p.kind, "") // it goes on
+		case len(trouble) > 0, listed && time.Since(since) < 3*bookmarks:
+		default:
+			_, err := source.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+			p.engagement.failed(ctx, p.kind, err, since)
+		}
 	}
 }
 
@@ -145,10 +175,10 @@ func pause(ctx context.Context, d time.Duration) {
 // itself is given as long as a member is before it counts as stale.
 func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err error, since time.Time) {
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) {
+	if err == nil || !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
 		return
 	}
-	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", err)
+	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", clusters.Explain(err))
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		e.observers.trouble.Store(true)
@@ -157,9 +187,13 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 	case apierrors.IsForbidden(err):
 		e.book.Fail(kind, "Forbidden")
 	case time.Since(since) > trustFor:
-		e.book.Fail(kind, "ListFailed")
+		e.book.Fail(kind, reasonListFailed)
 	}
 }
+
+// reasonListFailed says that the member answers requests for the kind with
+// errors of its own.
+const reasonListFailed = "ListFailed"
 
 // trustFor is how long numbers are relied on without a sign of life.
 const trustFor = 20 * time.Second
@@ -194,6 +228,16 @@ func (e *engagement) lister(kind schema.GroupResource, version, namespace string
 type page struct {
 	engagement *engagement
 	kind       schema.GroupResource
+	heard      atomic.Int64 // when the member last sent anything of the kind, in ns
+	listed     atomic.Bool  // this observer has got a complete list
+}
+
+func (p *page) hear() { p.heard.Store(time.Now().UnixNano()) }
+
+// Bookmark notes that the watch goes on although nothing changes.
+func (p *page) Bookmark(string) error {
+	p.hear()
+	return nil
 }
 
 // slim is what is kept of an object while a list is still arriving.
@@ -253,6 +297,7 @@ func (p *page) Delete(obj any) error {
 	if err != nil {
 		return fmt.Errorf("read a deleted object of %s: %w", p.kind, err)
 	}
+	p.hear()
 	ns, name := p.key(accessor)
 	p.reached(obj)
 	p.engagement.book.Delete(p.kind, ns, name)
@@ -262,6 +307,7 @@ func (p *page) Delete(obj any) error {
 // Replace notes a complete list.
 func (p *page) Replace(list []any, version string) error {
 	objects := make([]federation.Object, 0, len(list))
+	p.hear()
 	var errs []error
 	for _, obj := range list {
 		o, err := p.object(obj)
@@ -274,6 +320,7 @@ func (p *page) Replace(list []any, version string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	p.listed.Store(true)
 	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
 		for _, o := range objects {
@@ -290,6 +337,7 @@ func (p *page) Resync() error { return nil }
 
 // object charges an object.
 func (p *page) object(obj any) (federation.Object, error) {
+	p.hear()
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)

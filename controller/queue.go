@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -15,11 +16,16 @@ import (
 // fieldManager names the hub in the managed fields of what it writes.
 const fieldManager = "fleetquota-hub"
 
-// newQueue makes a queue that retries after 50 ms to 1 min. Keys that wait are
-// one piece of work however often they are added.
+// newQueue makes a queue that retries each key after 50 ms to 1 min, and all of
+// them together 10 times a second, so that one cause that fails them all is no
+// flood. Keys that wait are one piece of work however often they are added.
 func newQueue[K comparable](name string) workqueue.TypedRateLimitingInterface[K] {
 	const first, last = 50 * time.Millisecond, time.Minute
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, last)
+	const perSecond, burst = 10, 20
+	limiter := workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, last),
+		&workqueue.TypedBucketRateLimiter[K]{Limiter: rate.NewLimiter(perSecond, burst)},
+	)
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 

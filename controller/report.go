@@ -88,7 +88,7 @@ func (r *reporter) compute(key types.NamespacedName, quota *v1alpha1.FleetQuota)
 		const again = 100 * time.Millisecond
 		return v1alpha1.FleetQuotaStatus{}, again
 	}
-	usage = usage.Recall(quota.Status.Clusters, writtenAt(quota))
+	usage = usage.Recall(quota.Status.Clusters, writtenAt(quota.ManagedFields))
 	return federation.Report(quota, usage, now), 0
 }
 
@@ -129,11 +129,11 @@ func forgets(usage federation.Usage, rows []v1alpha1.ClusterUsage) bool {
 	})
 }
 
-// writtenAt is when the status was last written: a row that was live then was
-// observed at least until then.
-func writtenAt(quota *v1alpha1.FleetQuota) time.Time {
+// writtenAt is when a status was last written: what was live then was observed
+// at least until then.
+func writtenAt(fields []metav1.ManagedFieldsEntry) time.Time {
 	var last time.Time
-	for _, entry := range quota.ManagedFields {
+	for _, entry := range fields {
 		if entry.Subresource == "status" && entry.Time != nil && entry.Time.After(last) {
 			last = entry.Time.Time
 		}

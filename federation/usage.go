@@ -111,7 +111,7 @@ func (s *standing) join(o standing) {
 func (s *standing) settle(part *Part, reach Reach) {
 	part.Phase = s.phase(reach.Phase, len(part.Unknown))
 	switch {
-	case reach.Phase != v1alpha1.Live:
+	case reach.Phase != v1alpha1.Live, part.Phase != v1alpha1.Live && reach.Reason != "":
 		part.Reason = reach.Reason
 	case part.Phase == v1alpha1.Stale:
 		part.Reason = ReasonReconnecting

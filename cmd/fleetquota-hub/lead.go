@@ -102,7 +102,7 @@ func (o *options) elect(ctx context.Context, state *state) error {
 
 func (o *options) lock() (resourcelock.Interface, error) {
 	config := rest.CopyConfig(o.controller.Hub)
-	config.Timeout = 5 * time.Second
+	config.Timeout = 3 * time.Second // also bounds how long giving the lease back can take
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/fleetquota/fleetquota/deploy"
@@ -146,6 +148,7 @@ func (o *joinOptions) run(ctx context.Context, contextName string) error {
 // complete checks the flags and fills in what follows from them.
 func (o *joinOptions) complete(contextName string) (*target, error) {
 	for _, err := range []error{
+		metav1validation.ValidateLabels(o.labels, field.NewPath("--labels")).ToAggregate(),
 		oneOf("role", o.role, roleObserve, roleDistribute),
 		oneOf("dry-run", o.dryRun, dryRunNone, dryRunClient, dryRunServer),
 		oneOf("output", o.output, "", formatJSON, formatYAML),

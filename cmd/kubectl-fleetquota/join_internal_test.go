@@ -174,6 +174,7 @@ func TestJoinRefuses(t *testing.T) {
 		"a name that is none":                 {"join eu --name EU_1", "cannot be the name of a member"},
 		"an unknown context":                  {"join nope", "it has eu, hub"},
 		"a hub without the namespace":         {"join hub --name h --hub-namespace nowhere", "no namespace nowhere"},
+		"a label that cannot be one":          {"join eu --labels bad!key=x", "--labels: Invalid value"},
 		"a short token":                       {"join eu --token-duration 5m", "use 10m0s or more"},
 		"an unknown role":                     {"join eu --role admin", "observe, distribute"},
 		"an unknown dry run":                  {"join eu --dry-run=maybe", "none, client, server"},

@@ -4,9 +4,10 @@
 //
 // It reads the API of fleetquota at the hub and keeps nothing of its own. What
 // the hub does not know is printed as unknown, never as zero. Tokens are never
-// printed.
+// printed. One command, usage, reads files in place of any cluster.
 //
-// Reading order: root.go, get.go, amount.go, describe.go, clusters.go, join.go.
+// Reading order: root.go, get.go, amount.go, describe.go, clusters.go, join.go,
+// usage.go.
 package main
 
 import (

@@ -72,7 +72,7 @@ or of --context.`,
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newGet(&s), newDescribe(&s), newClusters(&s),
-		newJoin(&s), newLeave(&s), newVersion(&s),
+		newJoin(&s), newLeave(&s), newUsage(&s), newVersion(&s),
 	)
 	addCompletion(root, &s)
 	return root

@@ -19,6 +19,7 @@ type Write struct {
 	At        time.Time
 }
 
+// String is the write in one line.
 func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s/%s by %s: %d at %s", w.Verb, w.Resource, w.Namespace, w.Name, w.User, w.Code, w.At.Format("15:04:05.000"))
 }

@@ -99,7 +99,7 @@ func (s *Scene) startHub(ctx context.Context, name string, flags []string) (*Pro
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	flags = append(flags, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
-	p.command = exec.Command(filepath.Join(s.Bin, "fleetquota-hub"), flags...) //nolint:gosec,noctx // our own program; Stop ends it
+	p.command = exec.Command(filepath.Join(s.Bin, "fleetquota-hub"), flags...) //nolint:noctx // our own program; Stop ends it
 	p.command.Stdout, p.command.Stderr = log, log
 	started := make(chan error)
 	go p.run(started)
@@ -188,14 +188,15 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 
 // twoPorts finds two addresses on loopback that nobody uses.
 func twoPorts(ctx context.Context) (first, second string, err error) {
-	addresses := make([]string, 2)
-	for i := range addresses {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", "", err
-		}
-		defer listener.Close()
-		addresses[i] = listener.Addr().String()
+	a, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
 	}
-	return addresses[0], addresses[1], nil
+	defer a.Close()
+	b, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer b.Close()
+	return a.Addr().String(), b.Addr().String(), nil
 }

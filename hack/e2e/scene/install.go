@@ -81,7 +81,7 @@ func (c *Cluster) apply(ctx context.Context, mapper meta.RESTMapper, object runt
 	if err != nil {
 		return err
 	}
-	_, err = c.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Apply(ctx, u.GetName(), u, applyOptions)
+	_, err = c.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: "scene", Force: true})
 	if err != nil {
 		return fmt.Errorf("apply %s %s at %s: %w", kind.Kind, u.GetName(), c.Name(), err)
 	}
@@ -132,9 +132,7 @@ func (s *Scene) WriteSecretData(ctx context.Context, r Registration, data map[st
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: r.Name, Labels: map[string]string{"fleetquota.io/member": "true"}},
 		Data:       data,
 	}
-	for name, value := range r.Labels {
-		secret.Labels[name] = value
-	}
+	maps.Copy(secret.Labels, r.Labels)
 	secret.Annotations = maps.Clone(r.Annotations)
 	if r.LocalStatus != "" {
 		if secret.Annotations == nil {
@@ -211,8 +209,8 @@ func binding(role string, r Registration) *rbacv1.ClusterRoleBinding {
 }
 
 // Allow lets the hub's account in a member count a kind of object, as the owner
-// of a custom resource does.
-func (c *Cluster) Allow(ctx context.Context, kind schema.GroupResource) error {
+// of a custom resource does; or other accounts in its place.
+func (c *Cluster) Allow(ctx context.Context, kind schema.GroupResource, accounts ...string) error {
 	name := "fleetquota-observe-" + kind.String()
 	role := &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
@@ -223,8 +221,14 @@ func (c *Cluster) Allow(ctx context.Context, kind schema.GroupResource) error {
 			APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}, Verbs: []string{"get", "list", "watch"},
 		}},
 	}
-	// No controller puts aggregates together here.
-	return c.Apply(ctx, role, binding(name, Registration{}))
+	if len(accounts) == 0 {
+		accounts = []string{""}
+	}
+	objects := []runtime.Object{role}
+	for _, account := range accounts { // no controller puts aggregates together here
+		objects = append(objects, binding(name, Registration{Account: account}))
+	}
+	return c.Apply(ctx, objects...)
 }
 
 // token makes a token for an account in the hub's namespace of a cluster.

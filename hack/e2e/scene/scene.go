@@ -18,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -78,7 +77,7 @@ type Cluster struct {
 // started.
 func Start(ctx context.Context, o Options) (*Scene, error) {
 	if o.Dir == "" {
-		return nil, errors.New("Dir is required")
+		return nil, errors.New("the option Dir is required")
 	}
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -106,10 +105,10 @@ func Start(ctx context.Context, o Options) (*Scene, error) {
 	}
 	s := &Scene{Fleet: clusters, Root: root, Dir: o.Dir, Bin: o.Bin, out: o.Out, built: o.Built, members: map[string]*Cluster{}}
 	if err := s.connect(o.Members); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close()) //nolint:contextcheck // it ends what ctx did not
 	}
 	if err := s.install(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close()) //nolint:contextcheck // it ends what ctx did not
 	}
 	return s, nil
 }
@@ -211,5 +210,3 @@ func findRoot() (string, error) {
 		dir = parent
 	}
 }
-
-var applyOptions = metav1.ApplyOptions{FieldManager: "scene", Force: true}
