@@ -33,6 +33,7 @@ type Options struct {
 	StatusRate        int                      // bytes of status per second and object; default 64 KiB
 	StatusRateHub     int                      // bytes of status per second in all; default 2 MiB
 	AnswerWithin      time.Duration            // what a native quota controller is given to answer before Auto takes over; default 10s
+	ReleaseSettle     time.Duration            // how long after admission has charged for an object it may still be stored; default 6s
 	RestartHold       time.Duration            // how long after a start a status that names a member waits for that member; default 10s
 	Workers           int                      // for each queue; default 4
 
@@ -58,6 +59,7 @@ func (o Options) complete() (Options, error) {
 	o.StatusRate = positive(o.StatusRate, 64*kib)
 	o.StatusRateHub = positive(o.StatusRateHub, 2*kib*kib)
 	o.AnswerWithin = positive(o.AnswerWithin, 10*time.Second)
+	o.ReleaseSettle = positive(o.ReleaseSettle, 6*time.Second)
 	o.RestartHold = positive(o.RestartHold, 10*time.Second)
 	o.Workers = positive(o.Workers, 4)
 	return o, nil

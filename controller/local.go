@@ -13,13 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/fleetquota/fleetquota/clusters"
-	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
@@ -27,9 +27,10 @@ import (
 // local is the quota controller of one member: it keeps the status of local
 // quotas, all of them or those that nobody else answers for.
 //
-// It recounts a quota when its spec changed, when something was given back, and
-// from time to time; never because an object was added, since admission has
-// charged for that already and the ledger may be behind it.
+// It looks at a quota when its spec changed, when something was given back, and
+// from time to time. Where an object was added it takes its time, since admission
+// has charged for that already and the ledger may be behind it. What it lowers,
+// and how far, is for [federation.Release] to say.
 type local struct {
 	informer[*corev1.ResourceQuota]
 
@@ -37,6 +38,7 @@ type local struct {
 	urgent     workqueue.TypedRateLimitingInterface[types.NamespacedName] // quotas without usage: every creation waits for them
 	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	answers    *answers // nil when mode is Always: there is nobody else
+	releases   *releases
 }
 
 func newLocal(e *engagement) *local {
@@ -46,6 +48,7 @@ func newLocal(e *engagement) *local {
 		engagement: e,
 		urgent:     newQueue[types.NamespacedName]("local-urgent"),
 		queue:      newQueue[types.NamespacedName]("local"),
+		releases:   newReleases(e.hub.ReleaseSettle),
 	}
 	if e.mode == v1alpha1.LocalAuto {
 		l.answers = newAnswers(e.hub.AnswerWithin)
@@ -86,6 +89,9 @@ func (l *local) run(ctx context.Context) error {
 
 // seen is told of a quota as it is now, and was before.
 func (l *local) seen(ctx context.Context, before, now *corev1.ResourceQuota) {
+	if err := l.releases.saw(now, time.Now()); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot keep local quota", "quota", klog.KObj(now))
+	}
 	if l.answers != nil && l.answers.seen(before, now) {
 		klog.FromContext(ctx).Info("Handed local quota back: another controller answers", "quota", klog.KObj(now))
 	}
@@ -93,6 +99,9 @@ func (l *local) seen(ctx context.Context, before, now *corev1.ResourceQuota) {
 		l.engagement.ask()
 		l.add(now)
 		return
+	}
+	if !federation.Equal(before.Status.Used, now.Status.Used) {
+		l.queue.AddAfter(keyOf(now), l.engagement.hub.ReleaseSettle) // nothing may come of what was charged
 	}
 	resynced := before.ResourceVersion == now.ResourceVersion
 	if resynced || !sameNames(now.Status.Used, now.Spec.Hard) || !federation.Equal(now.Status.Hard, now.Spec.Hard) {
@@ -104,6 +113,7 @@ func (l *local) deleted(key types.NamespacedName) {
 	if l.answers != nil {
 		l.answers.forget(key)
 	}
+	l.releases.forget(key)
 	l.engagement.ask()
 }
 
@@ -122,11 +132,18 @@ func sameNames(a, b corev1.ResourceList) bool {
 
 // moved queues the quotas whose usage may have moved.
 func (l *local) moved(move federation.Move) {
+	wait := gather / 4
+	if move.Added {
+		if l.answers != nil {
+			return
+		}
+		wait = time.Second
+	}
 	for _, quota := range l.in(move.Namespace) {
 		if move.Deleted && l.answers != nil {
 			l.answers.freed(quota)
 		}
-		l.queue.AddAfter(keyOf(quota), gather/4)
+		l.queue.AddAfter(keyOf(quota), wait)
 	}
 }
 
@@ -141,54 +158,137 @@ func (l *local) asked() []corev1.ResourceName {
 	return slices.Collect(maps.Keys(asked))
 }
 
-// sync brings one quota's status up to date, where that is ours to do.
+// sync brings one quota's status up to date, where that is ours to do. If it
+// has changed meanwhile, it tries again on what it is now.
 func (l *local) sync(ctx context.Context, key types.NamespacedName) error {
-	quota := l.get(key)
-	if quota == nil {
+	const tries = 5
+	k, _ := l.releases.of(key)
+	if k == nil {
 		return nil
 	}
-	status, err := l.status(quota)
-	if err != nil {
-		return fmt.Errorf("ResourceQuota %s: %w", key, err)
-	}
-	if l.answers != nil {
-		ours, wait := l.answers.due(quota, status, time.Now())
-		switch {
-		case wait > 0:
-			l.queue.AddAfter(key, wait)
-			return nil
-		case !ours:
-			return nil
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	for range tries {
+		if done, err := l.look(ctx, k); done || err != nil {
+			return err
 		}
 	}
-	if equality.Semantic.DeepEqual(status, quota.Status) {
+	l.queue.AddAfter(key, gather)
+	return nil
+}
+
+// look does what there is to do for a quota, and says whether that is done. The
+// caller holds its turn.
+func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
+	now, quota := l.releases.of(k.key)
+	if now != k {
+		return true, nil // it was deleted, or is another one now
+	}
+	if l.answers != nil {
+		want := status(quota, l.counted(k, quota))
+		ours, wait := l.answers.due(quota, want, time.Now())
+		if wait > 0 {
+			l.queue.AddAfter(k.key, wait)
+		}
+		if !ours {
+			return true, nil
+		}
+	}
+	d := l.decide(ctx, k, quota)
+	if d.Version != quota.ResourceVersion {
+		return false, nil
+	}
+	want := status(quota, d.Used)
+	if equality.Semantic.DeepEqual(want, quota.Status) {
+		return true, nil
+	}
+	if wait := time.Until(k.nextLower); wait > 0 && lowersOnly(quota.Status, want) {
+		l.queue.AddAfter(k.key, wait)
+		return true, nil
+	}
+	k.nextLower = time.Now().Add(lowerEvery)
+	return l.write(ctx, k, quota, want, d)
+}
+
+// lowerEvery is how far apart writes are that only lower. Each may meet a write of
+// admission, which then starts anew, and a creation that was denied before may
+// be charged for although it stays denied.
+const lowerEvery = 150 * time.Millisecond
+
+// lowersOnly says whether a status differs by less use and nothing else.
+func lowersOnly(have, want corev1.ResourceQuotaStatus) bool {
+	if !federation.Equal(have.Hard, want.Hard) || !sameNames(have.Used, want.Used) {
+		return false
+	}
+	return !lowered(want.Used, have.Used)
+}
+
+// decide asks what to write now, and sees to it that the quota is looked at
+// again when that may be less.
+func (l *local) decide(ctx context.Context, k *keeper, quota *corev1.ResourceQuota) federation.Decision {
+	kinds := l.engagement.kindsOf(maps.Keys(quota.Spec.Hard))
+	k.release.Confirmed(l.releases.currentAt(kinds), nil)
+	counted := func() corev1.ResourceList { return l.counted(k, quota) }
+	d := k.release.Decide(counted, time.Now())
+	if d.Confirm && !time.Now().Before(k.nextList) {
+		if l.confirm(ctx, k, kinds) {
+			d = k.release.Decide(counted, time.Now())
+		}
+	}
+	switch {
+	case d.Confirm:
+		l.queue.AddAfter(k.key, max(time.Until(k.nextList), gather))
+	case !d.Again.IsZero():
+		l.queue.AddAfter(k.key, time.Until(d.Again))
+	}
+	return d
+}
+
+// confirm finds out from the member itself whether the ledger is current. What
+// that costs is never more than a twentieth of the time.
+func (l *local) confirm(ctx context.Context, k *keeper, kinds map[schema.GroupResource]struct{}) bool {
+	const atLeast, share = 200 * time.Millisecond, 20
+	began := time.Now()
+	versions, same, err := l.engagement.agrees(ctx, k.key.Namespace, kinds)
+	k.nextList = time.Now().Add(max(atLeast, share*time.Since(began)))
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot list to confirm what is used", "quota", k.key, "err", clusters.Explain(err))
+	}
+	if same {
+		k.release.Confirmed(began, versions)
+	}
+	return same
+}
+
+// counted is what the ledger knows of the resources that a quota limits.
+func (l *local) counted(k *keeper, quota *corev1.ResourceQuota) corev1.ResourceList {
+	part := l.engagement.hub.ledger.Part(question(quota.Namespace, quota.Spec.Hard, k.scopes), l.engagement.name())
+	if !current(part) {
 		return nil
 	}
-	return l.write(ctx, quota, status)
+	maps.DeleteFunc(part.Used, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		return slices.Contains(part.Unknown, name)
+	})
+	return part.Used
 }
 
 // status is what a quota's status should be. Usage that is not known stays as
 // it was written: it is never lowered on a guess.
-func (l *local) status(quota *corev1.ResourceQuota) (corev1.ResourceQuotaStatus, error) {
-	scopes, err := evaluator.NewSelector(quota.Spec.Scopes, quota.Spec.ScopeSelector)
-	if err != nil {
-		return quota.Status, err
-	}
-	part := l.engagement.hub.ledger.Part(question(quota.Namespace, quota.Spec.Hard, scopes), l.engagement.name())
+func status(quota *corev1.ResourceQuota, known corev1.ResourceList) corev1.ResourceQuotaStatus {
 	status := corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
 	for name := range quota.Spec.Hard {
-		used, known := part.Used[name]
-		if !known || !current(part) || slices.Contains(part.Unknown, name) {
-			used, known = quota.Status.Used[name]
+		used, ok := known[name]
+		if !ok {
+			used, ok = quota.Status.Used[name]
 		}
-		if known {
+		if ok {
 			status.Used[name] = used.DeepCopy()
 		}
 	}
 	if quota.Status.Used == nil && len(status.Used) == 0 {
 		status.Used = nil
 	}
-	return status, nil
+	return status
 }
 
 // current says whether the numbers of a part that are not named as unknown are
@@ -197,15 +297,25 @@ func current(part federation.Part) bool {
 	return part.Phase == v1alpha1.Live || part.Phase == v1alpha1.Partial
 }
 
-// write stores a status on the version that it was computed from.
-func (l *local) write(ctx context.Context, quota *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) error {
+// write stores a status on the version that it was computed from, and says
+// whether that is done: not if somebody else wrote meanwhile.
+func (l *local) write(ctx context.Context, k *keeper, quota *corev1.ResourceQuota, want corev1.ResourceQuotaStatus, d federation.Decision) (done bool, err error) {
 	update := quota.DeepCopy()
-	update.Status = status
-	api := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(quota.Namespace)
+	update.Status = want
 	if l.answers != nil {
-		l.answers.writing(quota, status)
+		l.answers.writing(quota, want)
 	}
+	k.release.Sending(d)
+	api := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(quota.Namespace)
 	now, err := api.UpdateStatus(ctx, update, metav1.UpdateOptions{FieldManager: fieldManager})
+	switch {
+	case err == nil:
+		l.releases.stored(k, now, time.Now())
+	case refused(err):
+		k.release.Refused()
+	default:
+		k.release.Lost()
+	}
 	if err != nil {
 		now = quota
 	}
@@ -213,15 +323,36 @@ func (l *local) write(ctx context.Context, quota *corev1.ResourceQuota, status c
 		l.answers.wrote(now)
 	}
 	l.engagement.hub.metrics.wrote(l.engagement.name(), "local-status", err)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	if apierrors.IsForbidden(err) {
 		signal(l.engagement.doubt)
 	}
-	if err != nil {
-		return fmt.Errorf("write the status of ResourceQuota %s/%s: %w", quota.Namespace, quota.Name, clusters.Explain(err))
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case apierrors.IsConflict(err):
+		return false, l.reread(ctx, k)
+	case err != nil:
+		return false, fmt.Errorf("write the status of ResourceQuota %s: %w", k.key, clusters.Explain(err))
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote local status", "quota", klog.KObj(quota))
-	return nil
+	return true, nil
+}
+
+// refused says whether an error means that a write was not stored and never
+// will be. Where it does not, that is not known.
+func refused(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsTooManyRequests(err)
+}
+
+// reread learns what a quota is now from the member itself.
+func (l *local) reread(ctx context.Context, k *keeper) error {
+	quota, err := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(k.key.Namespace).Get(ctx, k.key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ResourceQuota %s: %w", k.key, clusters.Explain(err))
+	}
+	return l.releases.saw(quota, time.Now())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -90,6 +91,9 @@ func newEngagement(ctx context.Context, h *hub, conn *clusters.Connection) (*eng
 		e.local = newLocal(e)
 	}
 	e.book = h.ledger.Open(conn.Member.Name, e.set, e.moved)
+	if e.local != nil {
+		e.book.OnChange(e.costs)
+	}
 	return e, nil
 }
 
@@ -206,6 +210,19 @@ func (e *engagement) rediscover(ctx context.Context) {
 	klog.FromContext(ctx).V(2).Info("Learnt what is served", "kinds", len(served))
 }
 
+// kindsOf is every kind that some resources count.
+func (e *engagement) kindsOf(names iter.Seq[corev1.ResourceName]) map[schema.GroupResource]struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kinds := map[schema.GroupResource]struct{}{}
+	for name := range names {
+		for _, kind := range e.set.Kinds(name) {
+			kinds[kind] = struct{}{}
+		}
+	}
+	return kinds
+}
+
 // demand is each kind that some quota needs, with the version to watch.
 func (e *engagement) demand() catalogue {
 	names := e.hub.quotas.asked(e.hub.roster.labels(e.name()))
@@ -294,7 +311,7 @@ func (e *engagement) expire(ctx context.Context) error {
 
 // moved tells the local quota controller of a change in the ledger.
 func (e *engagement) moved(move federation.Move) {
-	if e.local != nil && !move.Added {
+	if e.local != nil {
 		e.local.moved(move)
 	}
 }

@@ -101,7 +101,7 @@ func (o *observers) troubled() bool { return o.trouble.Load() }
 // observe keeps one kind's page of the book until ctx ends.
 func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
-	source, example, err := e.lister(kind, version)
+	source, example, err := e.lister(kind, version, metav1.NamespaceAll)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot watch")
 		e.book.Fail(kind, "NoClient")
@@ -199,28 +199,28 @@ const reasonListFailed = "ListFailed"
 // trustFor is how long numbers are relied on without a sign of life.
 const trustFor = 20 * time.Second
 
-// lister is how to list and watch a kind: as what it is where charges depend on
+// lister is how to list and watch a kind in a namespace: as what it is where charges depend on
 // it, and else its metadata alone.
-func (e *engagement) lister(kind schema.GroupResource, version string) (cache.ListerWatcher, runtime.Object, error) {
+func (e *engagement) lister(kind schema.GroupResource, version, namespace string) (cache.ListerWatcher, runtime.Object, error) {
 	examples := map[string]runtime.Object{
 		"pods": &corev1.Pod{}, "services": &corev1.Service{}, "persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
 	}
 	if example := examples[kind.Resource]; kind.Group == "" && example != nil {
 		core := e.conn.Kubernetes.CoreV1().RESTClient()
-		return cache.NewListWatchFromClient(core, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
+		return cache.NewListWatchFromClient(core, kind.Resource, namespace, fields.Everything()), example, nil
 	}
 	devices := map[schema.GroupResource]runtime.Object{
 		resourcev1.Resource("resourceclaims"): &resourcev1.ResourceClaim{}, resourcev1.Resource("deviceclasses"): &resourcev1.DeviceClass{},
 	}
 	if example := devices[kind]; example != nil {
 		client := e.conn.Kubernetes.ResourceV1().RESTClient()
-		return cache.NewListWatchFromClient(client, kind.Resource, metav1.NamespaceAll, fields.Everything()), example, nil
+		return cache.NewListWatchFromClient(client, kind.Resource, namespace, fields.Everything()), example, nil
 	}
 	api, err := metadata.NewForConfigAndClient(metadata.ConfigFor(e.conn.Config), e.conn.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	objects := api.Resource(kind.WithVersion(version))
+	objects := api.Resource(kind.WithVersion(version)).Namespace(namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return objects.List(ctx, o)
@@ -267,7 +267,9 @@ func (p *page) Transformer() cache.TransformFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &slim{ObjectMeta: metav1.ObjectMeta{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, charge: o.Charge, record: o.Record}, nil
+		return &slim{charge: o.Charge, record: o.Record, ObjectMeta: metav1.ObjectMeta{
+			Namespace: accessor.GetNamespace(), Name: accessor.GetName(), CreationTimestamp: accessor.GetCreationTimestamp(),
+		}}, nil
 	}
 }
 
@@ -277,8 +279,21 @@ func (p *page) Add(obj any) error {
 	if err != nil {
 		return err
 	}
+	p.reached(obj)
 	p.engagement.book.Set(p.kind, o)
 	return nil
+}
+
+// reached notes up to where the watch has come, before its event is noted.
+func (p *page) reached(obj any) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		p.UpdateResourceVersion(accessor.GetResourceVersion())
+	}
+}
+
+// UpdateResourceVersion notes up to where the watch has come.
+func (p *page) UpdateResourceVersion(version string) {
+	p.engagement.book.Reached(p.kind, version)
 }
 
 // Update notes an object. One that was deleted and made again while the watch
@@ -293,12 +308,13 @@ func (p *page) Delete(obj any) error {
 	}
 	p.hear()
 	ns, name := p.key(accessor)
+	p.reached(obj)
 	p.engagement.book.Delete(p.kind, ns, name)
 	return nil
 }
 
 // Replace notes a complete list.
-func (p *page) Replace(list []any, _ string) error {
+func (p *page) Replace(list []any, version string) error {
 	objects := make([]federation.Object, 0, len(list))
 	p.hear()
 	var errs []error
@@ -314,6 +330,7 @@ func (p *page) Replace(list []any, _ string) error {
 		return err
 	}
 	p.listed.Store(true)
+	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
 		for _, o := range objects {
 			if !yield(o) {
@@ -335,7 +352,7 @@ func (p *page) object(obj any) (federation.Object, error) {
 		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)
 	}
 	ns, name := p.key(accessor)
-	o := federation.Object{Namespace: ns, Name: name}
+	o := federation.Object{Namespace: ns, Name: name, Created: accessor.GetCreationTimestamp().Time}
 	switch typed := obj.(type) {
 	case *slim:
 		o.Charge, o.Record = typed.charge, typed.record

@@ -15,6 +15,7 @@ import (
 // Object is one object's charge, as an observer found it.
 type Object struct {
 	Namespace, Name string
+	Created         time.Time // its creationTimestamp; may be zero where nobody asks for each Change
 	Charge          evaluator.Charge
 	// Record is what the charges of this and other objects depend on, as
 	// [evaluator.Set.Record] finds it; for almost every object it is zero. Where
@@ -29,6 +30,7 @@ type Book struct {
 	ledger *Ledger
 	member string
 	moved  func(Move)
+	change func(Change)
 
 	mu     sync.Mutex // guards all below
 	set    *evaluator.Set
@@ -44,6 +46,7 @@ type Book struct {
 // kind is what a Book knows of one kind of object.
 type kind struct {
 	synced     bool                  // a first list was complete
+	version    string                // the resourceVersion that its observer has reached
 	trouble    string                // why the numbers are not current, in one word; empty: they are
 	namespaces map[string]*namespace // name -> objects and sums
 }
@@ -59,10 +62,16 @@ func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Bo
 		moved = func(Move) {}
 	}
 	return &Book{
-		ledger: l, member: member, moved: moved, set: set,
+		ledger: l, member: member, moved: moved, change: func(Change) {}, set: set,
 		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(), links: newLinks(),
 	}
 }
+
+// OnChange calls a function for each change of an object's cost from now on. It
+// must be called before the first object is noted. The Book is locked
+// meanwhile, so that nobody can read a sum before its changes were told: the
+// function must not block, and must not use the Ledger.
+func (b *Book) OnChange(change func(Change)) { b.change = change }
 
 // Learn replaces the evaluators, after the member's discovery has changed.
 func (b *Book) Learn(set *evaluator.Set) {
@@ -104,6 +113,16 @@ func (b *Book) Delete(gr schema.GroupResource, ns, name string) {
 		b.tell(Move{Namespace: ns, Kind: gr, Deleted: true})
 	}
 	b.tell(others...)
+}
+
+// Reached notes up to which resourceVersion the observer of a kind has seen
+// everything, that of what it is about to note included.
+func (b *Book) Reached(gr schema.GroupResource, resourceVersion string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.kind(gr).version = resourceVersion
+	}
 }
 
 // Replace notes a complete list of a kind: the kind is current from now on.
@@ -158,6 +177,28 @@ func (b *Book) replace(gr schema.GroupResource, k *kind, objects iter.Seq[Object
 	return touched
 }
 
+// Agrees says whether the objects of a kind in a namespace are these, at the
+// same costs, and the kind is current.
+func (b *Book) Agrees(gr schema.GroupResource, ns string, objects []Object) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[gr]
+	if b.closed || k == nil || !k.synced || k.trouble != "" {
+		return false
+	}
+	page := k.namespaces[ns]
+	if page == nil {
+		return len(objects) == 0
+	}
+	same := len(objects) == len(page.objects)
+	for i := 0; same && i < len(objects); i++ {
+		now := b.costs.take(objects[i].Charge)
+		same = page.objects[objects[i].Name] == now
+		b.costs.release(now)
+	}
+	return same
+}
+
 // Fail notes that a kind cannot be counted at present, and why in one word.
 // Its last numbers stay, marked. An empty reason says that it can be again
 // without a new list.
@@ -189,6 +230,7 @@ func (b *Book) Drop(gr schema.GroupResource) {
 	b.mu.Lock()
 	open := !b.closed
 	if k := b.kinds[gr]; open && k != nil {
+		k.synced = false // nothing is released: it is only counted no longer
 		for ns, page := range k.namespaces {
 			for name := range page.objects {
 				b.remove(k, objectID{gr, ns, name})
@@ -216,7 +258,7 @@ func (b *Book) Expire(now time.Time) time.Time {
 		if !ok {
 			break
 		}
-		if moved, _ := b.charge(b.kind(id.kind), id, *after); moved {
+		if moved, _ := b.charge(b.kind(id.kind), id, Object{Charge: *after}); moved {
 			moves = append(moves, id)
 		}
 	}
@@ -298,32 +340,35 @@ func (b *Book) put(gr schema.GroupResource, k *kind, o Object) (moved, added boo
 	if charge, depends := b.dependent(id); depends {
 		o.Charge = charge
 	}
-	moved, added = b.charge(k, id, o.Charge)
+	moved, added = b.charge(k, id, o)
 	b.follow(touched)
 	return moved, added
 }
 
 // charge sets what one object costs, as put does. The caller holds the lock.
-func (b *Book) charge(k *kind, id objectID, charge evaluator.Charge) (moved, added bool) {
-	b.timers.set(id, charge)
+func (b *Book) charge(k *kind, id objectID, o Object) (moved, added bool) {
+	b.timers.set(id, o.Charge)
 	page := k.namespaces[id.namespace]
 	if page == nil {
 		page = &namespace{objects: map[string]*cost{}, sums: map[evaluator.Class]*sum{}}
 		k.namespaces[id.namespace] = page
 	}
 	before, found := page.objects[id.name]
-	now := b.costs.take(charge)
+	now := b.costs.take(o.Charge)
 	if found && before == now {
 		b.costs.release(before)
 		return false, false
 	}
 	page.objects[id.name] = now
 	page.add(now)
+	if k.synced {
+		b.change(Change{Namespace: id.namespace, Kind: id.kind, Created: o.Created, Version: k.version, Was: before.visible(), Is: &now.Cost})
+	}
 	if found {
 		page.subtract(before)
 		b.costs.release(before)
 	}
-	return k.synced, k.synced && !found && len(charge.Amounts) > 0
+	return k.synced, k.synced && !found && len(o.Charge.Amounts) > 0
 }
 
 // remove deletes one object and says whether that has moved a sum that is in
@@ -341,6 +386,9 @@ func (b *Book) remove(k *kind, id objectID) bool {
 	delete(page.objects, id.name)
 	page.subtract(before)
 	b.costs.release(before)
+	if k.synced {
+		b.change(Change{Namespace: id.namespace, Kind: id.kind, Version: k.version, Was: &before.Cost})
+	}
 	if len(page.objects) == 0 {
 		delete(k.namespaces, id.namespace)
 	}

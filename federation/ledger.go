@@ -25,6 +25,17 @@ type Move struct {
 	Deleted   bool                 // an object was deleted
 }
 
+// Change is what an object cost before and what it costs now. That a kind is
+// counted for the first time, or no longer, is none.
+type Change struct {
+	Namespace string
+	Kind      schema.GroupResource
+	Created   time.Time // the object's creationTimestamp; zero: not known
+	Version   string    // the resourceVersion that the kind's observer has reached; empty: not known
+	Was       *Cost     // nil: the object is new
+	Is        *Cost     // nil: the object is gone
+}
+
 // Reach is what the connection says of a member as a whole.
 type Reach struct {
 	Phase       v1alpha1.Phase // Live, Stale, Unreachable or NeverSynced

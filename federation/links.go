@@ -108,7 +108,7 @@ func (b *Book) follow(touched []objectID) {
 		if !depends {
 			continue
 		}
-		if moved, _ := b.charge(b.kind(id.kind), id, charge); moved {
+		if moved, _ := b.charge(b.kind(id.kind), id, Object{Charge: charge}); moved {
 			b.moves = append(b.moves, Move{Namespace: id.namespace, Kind: id.kind})
 		}
 	}

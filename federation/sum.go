@@ -9,13 +9,26 @@ import (
 	"github.com/fleetquota/fleetquota/evaluator"
 )
 
-// cost is a charge as many objects share it. It is never changed, its count of
-// holders aside.
+// Cost is what an object costs at present. It is never changed.
+type Cost struct {
+	Amounts evaluator.Amounts
+	Class   evaluator.Class
+}
+
+// cost is a Cost as many objects share it.
 type cost struct {
+	Cost
+
 	key     string
-	amounts evaluator.Amounts
-	class   evaluator.Class
 	holders int
+}
+
+// visible is the part that others may see; nil of nil.
+func (c *cost) visible() *Cost {
+	if c == nil {
+		return nil
+	}
+	return &c.Cost
 }
 
 // interner keeps one cost for all objects that are charged the same. Pods of
@@ -40,7 +53,7 @@ func (in interner) take(charge evaluator.Charge) *cost {
 	key := internKey{charge.Class, string(text)}
 	c := in[key]
 	if c == nil {
-		c = &cost{key: key.amounts, amounts: charge.Amounts, class: charge.Class}
+		c = &cost{Cost: Cost{Amounts: charge.Amounts, Class: charge.Class}, key: key.amounts}
 		in[key] = c
 	}
 	c.holders++
@@ -63,7 +76,7 @@ func appendValue(text []byte, q resource.Quantity) []byte {
 func (in interner) release(c *cost) {
 	c.holders--
 	if c.holders == 0 {
-		delete(in, internKey{c.class, c.key})
+		delete(in, internKey{c.Class, c.key})
 	}
 }
 
@@ -74,13 +87,13 @@ type sum struct {
 }
 
 func (n *namespace) add(c *cost) {
-	s := n.sums[c.class]
+	s := n.sums[c.Class]
 	if s == nil {
 		s = &sum{totals: map[corev1.ResourceName]*resource.Quantity{}}
-		n.sums[c.class] = s
+		n.sums[c.Class] = s
 	}
 	s.objects++
-	for _, a := range c.amounts {
+	for _, a := range c.Amounts {
 		total := s.totals[a.Name]
 		if total == nil {
 			total = &resource.Quantity{Format: a.Quantity.Format}
@@ -93,13 +106,13 @@ func (n *namespace) add(c *cost) {
 // subtract takes a cost out again. An empty class is dropped with its sums, so
 // that the cost of a question follows what is there.
 func (n *namespace) subtract(c *cost) {
-	s := n.sums[c.class]
+	s := n.sums[c.Class]
 	s.objects--
 	if s.objects == 0 {
-		delete(n.sums, c.class)
+		delete(n.sums, c.Class)
 		return
 	}
-	for _, a := range c.amounts {
+	for _, a := range c.Amounts {
 		s.totals[a.Name].Sub(a.Quantity)
 	}
 }

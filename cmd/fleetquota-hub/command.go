@@ -80,6 +80,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.health, "health-probe-bind-address", ":8081", "address of /livez and /readyz; 0 turns it off")
 	f.StringVar(&o.localStatus, "local-status", string(v1alpha1.LocalAuto),
 		"who keeps the status of local quotas in members whose Secret does not say: Always (the hub), Never, or Auto (the hub takes over the quotas that nobody answers for)")
+	f.DurationVar(&o.controller.ReleaseSettle, "release-settle", 6*time.Second,
+		"where the hub keeps local quotas: how long after admission has charged for an object it may still be stored, before what nothing accounts for is given back; 65s covers the slowest request")
 	f.DurationVar(&o.controller.StatusMinInterval, "status-min-interval", time.Second, "least time between two writes of one status; the first is immediate")
 	f.IntVar(&o.controller.StatusRate, "status-rate", 64*1024, "most bytes of status per second and FleetQuota")
 	f.IntVar(&o.controller.StatusRateHub, "status-rate-hub", 2*1024*1024, "most bytes of status per second in all")

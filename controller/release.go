@@ -1,0 +1,202 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/federation"
+)
+
+// clockError is how far a member's clock may be from what probes say of it:
+// they read it to the second, and note only what differs by clusters' noise.
+const clockError = 3 * time.Second
+
+// releases knows, for each local quota of a member, how far its use may be
+// lowered.
+type releases struct {
+	options federation.ReleaseOptions
+
+	mu     sync.Mutex                         // guards all below, and which versions the keepers have seen
+	keep   map[string]map[string]*keeper      // namespace -> name of the quota ->
+	newest map[schema.GroupResource]time.Time // by the hub's clock, when the newest object that was seen was created
+}
+
+// keeper is one local quota.
+type keeper struct {
+	key     types.NamespacedName
+	uid     types.UID
+	scopes  evaluator.Selector
+	spec    corev1.ResourceQuotaSpec // that the scopes are of
+	release *federation.Release
+	quota   *corev1.ResourceQuota // the newest version that was seen
+
+	turn      sync.Mutex // held by who looks after the quota; guards all below
+	nextList  time.Time  // no list before
+	nextLower time.Time  // no write that only lowers before
+}
+
+func newReleases(settle time.Duration) *releases {
+	return &releases{
+		options: federation.ReleaseOptions{Settle: settle, ClockError: clockError},
+		keep:    map[string]map[string]*keeper{}, newest: map[schema.GroupResource]time.Time{},
+	}
+}
+
+// saw notes a version of a quota, newer or not than those before. One that was
+// made anew, or whose scopes have changed, begins without a past.
+func (r *releases) saw(quota *corev1.ResourceQuota, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keep[quota.Namespace][quota.Name]
+	if k != nil && !newer(quota, k.quota) {
+		return nil
+	}
+	if k == nil || k.uid != quota.UID || !sameScopes(k.spec, quota.Spec) {
+		scopes, err := evaluator.NewSelector(quota.Spec.Scopes, quota.Spec.ScopeSelector)
+		if err != nil {
+			delete(r.keep[quota.Namespace], quota.Name)
+			return err
+		}
+		k = &keeper{
+			key: keyOf(quota), uid: quota.UID, scopes: scopes, spec: quota.Spec,
+			release: federation.NewRelease(scopes, r.options),
+		}
+		if r.keep[quota.Namespace] == nil {
+			r.keep[quota.Namespace] = map[string]*keeper{}
+		}
+		r.keep[quota.Namespace][quota.Name] = k
+	}
+	k.quota = quota
+	k.release.Saw(quota.ResourceVersion, quota.Status.Used, now)
+	return nil
+}
+
+func sameScopes(a, b corev1.ResourceQuotaSpec) bool {
+	return equality.Semantic.DeepEqual(a.Scopes, b.Scopes) && equality.Semantic.DeepEqual(a.ScopeSelector, b.ScopeSelector)
+}
+
+// newer says whether an object is a later version than another; what cannot be
+// compared is.
+func newer(a, b metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err != nil || order > 0
+}
+
+// stored notes what our own write has become.
+func (r *releases) stored(k *keeper, quota *corev1.ResourceQuota, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k.release.Stored(quota.ResourceVersion, quota.Status.Used, now)
+	if newer(quota, k.quota) {
+		k.quota = quota
+	}
+}
+
+// forget drops a quota that was deleted.
+func (r *releases) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.keep[key.Namespace], key.Name)
+	if len(r.keep[key.Namespace]) == 0 {
+		delete(r.keep, key.Namespace)
+	}
+}
+
+// of finds a quota, and its newest version; nil when there is none.
+func (r *releases) of(key types.NamespacedName) (*keeper, *corev1.ResourceQuota) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keep[key.Namespace][key.Name]
+	if k == nil {
+		return nil, nil
+	}
+	return k, k.quota
+}
+
+// changed notes a change of an object's cost. The object's creation is by the
+// hub's clock. The book is locked.
+func (r *releases) changed(c federation.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Was == nil && c.Created.After(r.newest[c.Kind]) {
+		r.newest[c.Kind] = c.Created
+	}
+	for _, k := range r.keep[c.Namespace] {
+		k.release.Moved(c)
+	}
+}
+
+// currentAt is until when the ledger is known to hold everything of some kinds:
+// an object that was seen is of a later time than all that was stored before.
+func (r *releases) currentAt(kinds map[schema.GroupResource]struct{}) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var oldest time.Time
+	for kind := range kinds {
+		at := r.newest[kind].Add(-clockError)
+		if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
+// costs passes a change of an object's cost on. The book is locked.
+func (e *engagement) costs(c federation.Change) {
+	if !c.Created.IsZero() {
+		now := time.Now()
+		c.Created = c.Created.Add(now.Sub(e.conn.Now(now)))
+	}
+	e.local.releases.changed(c)
+}
+
+// agrees lists kinds in a namespace as they are now, and says whether the book
+// has the same objects with the same costs, and of which versions the lists are.
+func (e *engagement) agrees(ctx context.Context, namespace string, kinds map[schema.GroupResource]struct{}) (map[schema.GroupResource]string, bool, error) {
+	versions := map[schema.GroupResource]string{}
+	for kind := range kinds {
+		e.mu.Lock()
+		version := e.served[kind]
+		e.mu.Unlock()
+		source, _, err := e.lister(kind, version, namespace)
+		if err != nil {
+			return nil, false, err
+		}
+		list, err := cache.ToListerWatcherWithContext(source).ListWithContext(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, false, err
+		}
+		objects, err := e.listed(kind, list)
+		if err != nil || !e.book.Agrees(kind, namespace, objects) {
+			return nil, false, err
+		}
+		if versions[kind], err = meta.NewAccessor().ResourceVersion(list); err != nil {
+			return nil, false, err
+		}
+	}
+	return versions, true, nil
+}
+
+// listed charges the objects of a list.
+func (e *engagement) listed(kind schema.GroupResource, list runtime.Object) ([]federation.Object, error) {
+	p := &page{engagement: e, kind: kind}
+	var objects []federation.Object
+	err := meta.EachListItem(list, func(obj runtime.Object) error {
+		o, err := p.object(obj)
+		objects = append(objects, o)
+		return err
+	})
+	return objects, err
+}
