@@ -107,7 +107,7 @@ func TestAnAnswerIsBoundedAndAWatchIsNot(t *testing.T) {
 		w.after(time.Second)
 		conn := w.connection("east")
 		read := func(path string) error {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, conn.Config.Host+path, http.NoBody)
+			req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, conn.Config.Host+path, http.NoBody)
 			if err != nil {
 				return err
 			}
