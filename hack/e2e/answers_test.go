@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
@@ -52,15 +53,17 @@ func TestKeyThatNoMemberCanCount(t *testing.T) {
 	x.member("east", memberCondition("Ready", "True", "Live"), memberCondition("Synced", "True", "Counted"))
 }
 
-// Devices of claims are not counted by this version: they are unknown and not
-// 0, and the claims themselves are counted.
-func TestDevicesAreUnknownAndNotZero(t *testing.T) {
+// Resource claims are counted by the devices that they ask for.
+func TestDevicesOfClaimsAreCounted(t *testing.T) {
 	t.Parallel()
-	const key = "gold.deviceclass.resource.k8s.io/devices"
+	const devices, count = "gold.deviceclass.resource.k8s.io/devices", "count/resourceclaims.resource.k8s.io"
 	x := shared.tenant(t)
-	x.quota("all", list("pods", "10", "count/resourceclaims.resource.k8s.io", "10", key, "5"), in("south"))
-	x.becomes("all", uses("pods", "0", "count/resourceclaims.resource.k8s.io", "0"), absent(key), unknown("south", []string{key}),
-		condition("UsageComplete", "False", "ResourcesUnknown"))
+	x.quota("all", list("pods", "10", count, "10", devices, "5"), in("south"))
+	x.becomes("all", complete, uses("pods", "0", count, "0", devices, "0"))
+	x.create("south", deviceClaim("two", "gold", 2), deviceClaim("one", "silver", 1))
+	x.becomes("all", complete, uses(count, "2", devices, "2"))
+	x.delete("south", resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), "two")
+	x.becomes("all", complete, uses(count, "1", devices, "0"))
 }
 
 // Two quotas of one namespace each answer for themselves.

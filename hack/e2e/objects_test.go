@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,16 @@ func claim(name, class, size string) *corev1.PersistentVolumeClaim {
 		c.Spec.StorageClassName = &class
 	}
 	return c
+}
+
+// deviceClaim asks for so many devices of a class.
+func deviceClaim(name, class string, devices int64) *resourcev1.ResourceClaim {
+	return &resourcev1.ResourceClaim{ObjectMeta: named(name), Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+		Requests: []resourcev1.DeviceRequest{{
+			Name:    "devices",
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: devices},
+		}},
+	}}}
 }
 
 func configMap(name string) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: named(name)} }
