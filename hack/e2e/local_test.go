@@ -135,6 +135,8 @@ func TestLocalStatusAutoBesideNative(t *testing.T) {
 	t.Parallel()
 	x := shared.tenant(t, "east")
 	x.create("east", resourceQuota("local", "pods", "10", "requests.cpu", "10"))
+	x.localAgrees("east", "local")
+	time.Sleep(2 * time.Second) // admission has seen it: a pod that it lets through uncharged is missed for minutes by the native controller
 	for i := range 4 {
 		x.eventually(soon, func(ctx context.Context) error {
 			return x.Member("east").Create(ctx, x.namespace, pod(fmt.Sprintf("p%d", i), requests("cpu", "1")))
