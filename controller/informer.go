@@ -2,11 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -33,8 +36,20 @@ func listWatch[L runtime.Object](api lister[L]) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, o)
 		},
-		WatchFuncWithContext: api.Watch,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := api.Watch(ctx, o)
+			return w, hasty(err)
+		},
 	}
+}
+
+// hasty hides what kind an error is from client-go's informers, which wait after
+// some, for up to half a minute, and do not hear that they shall end.
+func hasty(err error) error {
+	if err != nil && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
+		return errors.New(err.Error())
+	}
+	return err
 }
 
 // get finds an object; the zero value when there is none.
