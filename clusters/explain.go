@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // explained is an error whose text is ours.
@@ -32,4 +33,14 @@ func Explain(err error) error {
 		return nil
 	}
 	return explained{err}
+}
+
+// Hasty hides what kind the error of a watch is from client-go's informers,
+// which wait after some, for up to half a minute, and do not hear meanwhile that
+// they shall end.
+func Hasty(err error) error {
+	if err != nil && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
+		return errors.New(err.Error())
+	}
+	return err
 }

@@ -133,7 +133,8 @@ func (s *Secrets) informer(selector metav1.ListOptions) cache.SharedIndexInforme
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = selector.LabelSelector, selector.FieldSelector
-			return secrets.Watch(ctx, o)
+			w, err := secrets.Watch(ctx, o)
+			return w, Hasty(err)
 		},
 	}
 	return cache.NewSharedIndexInformerWithOptions(

@@ -2,16 +2,15 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fleetquota/fleetquota/clusters"
 )
 
 // informer is client-go's, with the type of what it holds. Nobody changes an
@@ -38,18 +37,9 @@ func listWatch[L runtime.Object](api lister[L]) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := api.Watch(ctx, o)
-			return w, hasty(err)
+			return w, clusters.Hasty(err)
 		},
 	}
-}
-
-// hasty hides what kind an error is from client-go's informers, which wait after
-// some, for up to half a minute, and do not hear that they shall end.
-func hasty(err error) error {
-	if err != nil && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
-		return errors.New(err.Error())
-	}
-	return err
 }
 
 // get finds an object; the zero value when there is none.

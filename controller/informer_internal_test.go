@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/fleetquota/fleetquota/clusters"
 )
 
 // dead is a client of a server where nothing listens.
@@ -54,13 +56,13 @@ func TestAnInformerOfADeadMemberEndsAtOnce(t *testing.T) {
 func TestOnlyErrorsThatInformersSleepOnAreHidden(t *testing.T) {
 	t.Parallel()
 	other := errors.New("other")
-	if got := hasty(other); !errors.Is(got, other) {
+	if got := clusters.Hasty(other); !errors.Is(got, other) {
 		t.Errorf("%v is hidden", got)
 	}
-	if got := hasty(errRefused); errors.Is(got, syscall.ECONNREFUSED) {
+	if got := clusters.Hasty(errRefused); errors.Is(got, syscall.ECONNREFUSED) {
 		t.Error("a refused connection is not hidden")
 	}
-	if hasty(nil) != nil {
+	if clusters.Hasty(nil) != nil {
 		t.Error("no error is one")
 	}
 }
