@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/federation"
 )
 
 const within = 10 * time.Second
@@ -39,23 +42,16 @@ type watcher struct {
 
 func (w watcher) due(after time.Duration, q *corev1.ResourceQuota, status corev1.ResourceQuotaStatus, want verdict) {
 	w.Helper()
-	var got verdict
-	got.ours, got.wait = w.answers.due(q, status, w.start.Add(after))
-	if got != want {
+	if got := w.answers.due(q, status, w.start.Add(after)); got != want {
 		w.Errorf("after %s: %+v, want %+v", after, got, want)
 	}
 }
 
-// verdict is what is said of a quota: it is ours, or it may be after a wait, or
-// it is somebody else's.
-type verdict struct {
-	ours bool
-	wait time.Duration
-}
-
 var (
-	ours   = verdict{ours: true}
-	theirs = verdict{}
+	ours      = verdict{ours: true}
+	taken     = verdict{ours: true, took: true}
+	theirs    = verdict{}
+	contested = verdict{contested: true}
 )
 
 func undecided(wait time.Duration) verdict { return verdict{wait: wait} }
@@ -66,7 +62,7 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 		"a limit that nobody follows for 10 s is ours": func(w watcher) {
 			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
 			w.due(4*time.Second, quota(1, 5, 4, 2), truth(5, 2), undecided(6*time.Second))
-			w.due(within, quota(1, 5, 4, 2), truth(5, 2), ours)
+			w.due(within, quota(1, 5, 4, 2), truth(5, 2), taken)
 		},
 		"a limit that is followed is not": func(w watcher) {
 			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
@@ -77,33 +73,110 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 			w.due(9*time.Second, quota(2, 6, 4, 2), truth(6, 2), undecided(within))
 		},
 		"use that stays too high after a deletion is ours": func(w watcher) {
-			w.answers.freed(quota(1, 5, 5, 2))
+			w.freed("pods")
 			w.due(0, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
-			w.due(within, quota(1, 5, 5, 2), truth(5, 1), ours)
+			w.due(within, quota(1, 5, 5, 2), truth(5, 1), taken)
 		},
 		"use that is too high without a deletion is drift": func(w watcher) {
 			w.due(0, quota(1, 5, 5, 2), truth(5, 1), theirs)
 			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), theirs)
 		},
 		"use that is too low is drift": func(w watcher) {
-			w.answers.freed(quota(1, 5, 5, 2))
+			w.freed("pods")
 			w.due(0, quota(1, 5, 5, 2), truth(5, 3), theirs)
 		},
 		"a call that was answered long ago does not shorten the next": func(w watcher) {
-			w.answers.freed(quota(1, 5, 5, 2))
+			w.freed("pods")
 			w.due(0, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
 			w.due(within, quota(1, 5, 5, 2), truth(5, 2), theirs)
-			w.answers.freed(quota(1, 5, 5, 2))
+			w.freed("pods")
 			w.due(time.Hour, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
+		},
+		"use that stays too high of something else than what was deleted is drift": func(w watcher) {
+			w.freed("count/configmaps")
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), theirs)
+			w.due(within, quota(1, 5, 5, 2), truth(5, 1), theirs)
+		},
+		"somebody who answers a deletion is not asked about what goes wrong later": func(w watcher) {
+			w.freed("pods")
+			w.due(0, quota(1, 5, 5, 3), truth(5, 2), undecided(within))
+			w.answers.seen(quota(1, 5, 5, 3), quota(2, 5, 5, 2))
+			w.due(time.Second, quota(3, 5, 5, 3), truth(5, 2), theirs) // admission charged for a creation that failed
+			w.due(time.Hour, quota(3, 5, 5, 3), truth(5, 2), theirs)
 		},
 		"what is ours is written at once": func(w watcher) {
 			w.takeOver()
-			w.due(time.Hour, quota(3, 7, 5, 2), truth(7, 2), ours)
+			w.due(time.Second, quota(3, 7, 5, 2), truth(7, 2), ours)
+		},
+		"what is ours is written at once where nobody has a call to answer": func(w watcher) {
+			w.takeOver()
+			w.due(time.Hour, quota(3, 5, 5, 2), truth(5, 3), ours)
+		},
+		"once a minute another controller may answer first": func(w watcher) {
+			w.takeOver()
+			w.due(time.Minute, quota(3, 7, 5, 2), truth(7, 2), undecided(time.Second))
+			w.due(61*time.Second, quota(4, 7, 5, 3), truth(7, 2), ours)
+			w.due(62*time.Second, quota(5, 8, 7, 2), truth(8, 2), ours)
+		},
+		"once a minute another controller may answer first, and does": func(w watcher) {
+			w.takeOver()
+			w.due(time.Minute, quota(3, 7, 5, 2), truth(7, 2), undecided(time.Second))
+			w.handsBack(quota(3, 7, 5, 2), quota(4, 7, 7, 2))
+			w.due(61*time.Second, quota(4, 7, 7, 2), truth(7, 2), theirs)
+		},
+		"where every creation waits for the usage, nobody else is waited for": func(w watcher) {
+			w.takeOver()
+			unknown := quota(3, 7, 5, 2)
+			unknown.Status.Used = nil
+			w.due(time.Minute, unknown, truth(7, 2), ours)
+		},
+		"a raise by Kubernetes' own controller hands back": func(w watcher) {
+			w.takeOver()
+			w.handsBack(quota(2, 5, 5, 2), raisedBy("kube-controller-manager", quota(3, 5, 5, 3)))
+		},
+		"a raise by admission does not hand back, whatever that controller owned before": func(w watcher) {
+			w.takeOver()
+			w.keeps(quota(2, 5, 5, 2), raisedBy("kube-apiserver", quota(3, 5, 5, 3)))
+			w.keeps(quota(3, 5, 5, 3), raisedBy("kube-controller-manager", quota(4, 5, 5, 3)))
+		},
+		"one who counts otherwise and reverses three times makes it contested": func(w watcher) {
+			w.contend()
+			w.due(time.Hour, quota(50, 5, 5, 3), truth(5, 2), theirs)
+			w.freed("pods")
+			w.due(2*time.Hour, quota(50, 5, 5, 3), truth(5, 2), theirs)
+		},
+		"one who comes and goes and counts alike does not": func(w watcher) {
+			w.takeOver()
+			for i := range 10 {
+				at := time.Duration(i) * time.Minute
+				w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 1))
+				w.due(at, quota(3, 5, 5, 1), truth(5, 1), theirs)
+				w.freed("pods")
+				w.due(at, quota(3, 5, 5, 2), truth(5, 1), undecided(within))
+				w.due(at+within, quota(3, 5, 5, 2), truth(5, 1), taken)
+			}
+		},
+		"reversals are forgotten after an hour": func(w watcher) {
+			w.takeOver()
+			for i := range 10 {
+				w.reversed(time.Duration(i)*31*time.Minute, taken)
+			}
+		},
+		"what is contested stays so while its limit is the same": func(w watcher) {
+			w.contend()
+			w.due(time.Hour, quota(50, 5, 4, 3), truth(5, 2), theirs)
+			w.due(2*time.Hour, quota(50, 5, 4, 3), truth(5, 2), theirs)
+		},
+		"what is contested is ours when nobody follows a new limit": func(w watcher) {
+			w.contend()
+			w.due(time.Hour, quota(50, 6, 5, 3), truth(6, 2), undecided(within))
+			w.due(time.Hour+within, quota(50, 6, 5, 3), truth(6, 2), taken)
 		},
 		"a foreign change of status.hard hands back": func(w watcher) {
 			w.takeOver()
 			w.handsBack(quota(2, 5, 5, 2), quota(3, 6, 6, 2))
 			w.due(time.Hour, quota(3, 7, 6, 2), truth(7, 2), undecided(within))
+			w.due(time.Hour+within, quota(3, 7, 6, 2), truth(7, 2), taken)
 		},
 		"a foreign release hands back": func(w watcher) {
 			w.takeOver()
@@ -153,10 +226,44 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 	}
 }
 
+// freed is the deletion of an object that cost one of a resource.
+func (w watcher) freed(name corev1.ResourceName) {
+	one := resource.MustParse("1")
+	w.answers.freed(keyOf(quota(1, 5, 5, 2)), &federation.Cost{Amounts: evaluator.Amounts{{Name: name, Quantity: one}}})
+}
+
+// reversed is a quota of ours whose use another controller lowers, that does not
+// answer the next deletion.
+func (w watcher) reversed(at time.Duration, want verdict) {
+	w.Helper()
+	w.handsBack(quota(9, 5, 5, 2), quota(10, 5, 5, 1))
+	w.freed("pods")
+	w.due(at, quota(11, 5, 5, 3), truth(5, 2), undecided(within))
+	w.due(at+within, quota(11, 5, 5, 3), truth(5, 2), want)
+}
+
+// contend makes the quota contested.
+func (w watcher) contend() {
+	w.Helper()
+	w.takeOver()
+	w.reversed(time.Minute, taken)
+	w.reversed(2*time.Minute, taken)
+	w.reversed(3*time.Minute, contested)
+}
+
+// raisedBy says in the managed fields of a quota who gave it its use.
+func raisedBy(manager string, q *corev1.ResourceQuota) *corev1.ResourceQuota {
+	q.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:hard":{"f:pods":{}}}}`)},
+		{Manager: manager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:used":{"f:pods":{}}}}`)},
+	}
+	return q
+}
+
 func (w watcher) takeOver() {
 	w.Helper()
 	w.due(-2*within, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
-	w.due(-within, quota(1, 5, 4, 2), truth(5, 2), ours)
+	w.due(-within, quota(1, 5, 4, 2), truth(5, 2), taken)
 	w.answers.wrote(quota(2, 5, 5, 2))
 }
 

@@ -128,7 +128,7 @@ func newHub(o Options) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)
 	}
-	h := &hub{Options: o, metrics: newMetrics()}
+	h := &hub{Options: o}
 	if err := h.connect(config, shared); err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)
 	}
@@ -137,6 +137,7 @@ func newHub(o Options) (*hub, error) {
 	}
 	h.quotas = newQuotas(h)
 	h.roster = newRoster(h)
+	h.metrics = newMetrics(h.roster.drifting)
 	h.report = newReporter(h)
 	h.ledger = federation.NewLedger(h.moved)
 	return h, nil

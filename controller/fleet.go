@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -172,14 +173,42 @@ func (r *roster) selected(selector labels.Selector) []string {
 // under two names is counted under one.
 func selectable(state clusters.State) bool { return state.Reason != clusters.ReasonDuplicateCluster }
 
-// askAll tells every engagement that the FleetQuotas ask for something else.
-func (r *roster) askAll() {
+// drifting is what differs from what is counted in local quotas that others
+// keep, by member: at most 500 resources of each.
+func (r *roster) drifting() iter.Seq2[string, drifted] {
+	const most = 500
+	return func(yield func(string, drifted) bool) {
+		for name, e := range r.engagements() {
+			if e.local == nil || e.local.answers == nil {
+				continue
+			}
+			all := e.local.answers.drifting()
+			for _, d := range all[:min(len(all), most)] {
+				if !yield(name, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// engagements is those of now, by member.
+func (r *roster) engagements() map[string]*engagement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range r.members {
+	engaged := map[string]*engagement{}
+	for name, m := range r.members {
 		if m.engaged != nil {
-			m.engaged.ask()
+			engaged[name] = m.engaged
 		}
+	}
+	return engaged
+}
+
+// askAll tells every engagement that the FleetQuotas ask for something else.
+func (r *roster) askAll() {
+	for _, e := range r.engagements() {
+		e.ask()
 	}
 }
 
@@ -294,15 +323,25 @@ func (r *roster) writeStatus(ctx context.Context, have *v1alpha1.FleetMember, st
 	if err != nil {
 		return fmt.Errorf("write the status of FleetMember %s: %w", have.Name, err)
 	}
-	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	was := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionReady)
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return nil
+	r.announce(now, have.Status.Conditions)
+	return nil
+}
+
+// announce tells what has become of a member since its conditions were these.
+func (r *roster) announce(now *v1alpha1.FleetMember, before []metav1.Condition) {
+	agrees := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionLocalStatusAgrees)
+	agreed := meta.FindStatusCondition(before, v1alpha1.ConditionLocalStatusAgrees)
+	if agrees != nil && agrees.Reason == reasonContested && (agreed == nil || agreed.Reason != reasonContested) {
+		r.hub.recorder.Eventf(now, nil, corev1.EventTypeWarning, agrees.Reason, "Observe", "%s", agrees.Message)
+	}
+	is := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
+	was := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return
 	}
 	severity := corev1.EventTypeWarning
 	if is.Status == metav1.ConditionTrue {
 		severity = corev1.EventTypeNormal
 	}
 	r.hub.recorder.Eventf(now, nil, severity, is.Reason, "Observe", "%s", is.Message)
-	return nil
 }

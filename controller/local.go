@@ -112,6 +112,7 @@ func (l *local) seen(ctx context.Context, before, now *corev1.ResourceQuota) {
 func (l *local) deleted(key types.NamespacedName) {
 	if l.answers != nil {
 		l.answers.forget(key)
+		l.standingChanged()
 	}
 	l.releases.forget(key)
 	l.engagement.ask()
@@ -134,16 +135,18 @@ func sameNames(a, b corev1.ResourceList) bool {
 func (l *local) moved(move federation.Move) {
 	wait := gather / 4
 	if move.Added {
-		if l.answers != nil {
-			return
-		}
 		wait = time.Second
 	}
 	for _, quota := range l.in(move.Namespace) {
-		if move.Deleted && l.answers != nil {
-			l.answers.freed(quota)
-		}
 		l.queue.AddAfter(keyOf(quota), wait)
+	}
+}
+
+// freed notes that an object has ended which took this from a quota. The book is
+// locked.
+func (l *local) freed(key types.NamespacedName, was *federation.Cost) {
+	if l.answers != nil {
+		l.answers.freed(key, was)
 	}
 }
 
@@ -184,15 +187,8 @@ func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
 	if now != k {
 		return true, nil // it was deleted, or is another one now
 	}
-	if l.answers != nil {
-		want := status(quota, l.counted(k, quota))
-		ours, wait := l.answers.due(quota, want, time.Now())
-		if wait > 0 {
-			l.queue.AddAfter(k.key, wait)
-		}
-		if !ours {
-			return true, nil
-		}
+	if l.answers != nil && !l.isOurs(ctx, k, quota) {
+		return true, nil
 	}
 	d := l.decide(ctx, k, quota)
 	if d.Version != quota.ResourceVersion {
@@ -209,6 +205,44 @@ func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
 	k.nextLower = time.Now().Add(lowerEvery)
 	return l.write(ctx, k, quota, want, d)
 }
+
+// isOurs says whether a quota is ours to write. If it is not, how its status
+// differs from what is counted is noted.
+func (l *local) isOurs(ctx context.Context, k *keeper, quota *corev1.ResourceQuota) bool {
+	known := l.counted(k, quota)
+	v := l.answers.due(quota, status(quota, known), time.Now())
+	switch {
+	case v.took:
+		klog.FromContext(ctx).Info("Took local quota over: no other controller answers", "quota", k.key)
+	case v.contested:
+		klog.FromContext(ctx).Info("Local quota is contested: another controller has reversed every write", "quota", k.key)
+	}
+	if v.took || v.contested {
+		l.standingChanged()
+	}
+	if v.wait > 0 {
+		l.queue.AddAfter(k.key, v.wait)
+	}
+	if v.ours || known == nil {
+		return v.ours
+	}
+	d := k.release.Decide(func() corev1.ResourceList { return l.counted(k, quota) }, time.Now())
+	if d.Version != quota.ResourceVersion {
+		l.queue.AddAfter(k.key, driftEvery)
+		return false
+	}
+	again, changed := l.answers.drifts(k.key, quota.Status.Used, d.Truth, time.Now())
+	if again || !federation.Equal(d.Truth, known) { // or something may be on its way
+		l.queue.AddAfter(k.key, driftEvery)
+	}
+	if changed {
+		l.standingChanged()
+	}
+	return false
+}
+
+// standingChanged has the FleetMember tell anew how local quotas stand.
+func (l *local) standingChanged() { l.engagement.hub.roster.queue.Add(l.engagement.name()) }
 
 // lowerEvery is how far apart writes are that only lower. Each may meet a write of
 // admission, which then starts anew, and a creation that was denied before may

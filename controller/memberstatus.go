@@ -50,7 +50,7 @@ func memberStatus(have *v1alpha1.FleetMember, m standing, now time.Time) v1alpha
 	}
 	synced := syncedCondition(m)
 	status.Phase = phaseOf(have, m, synced.Status == metav1.ConditionTrue)
-	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced} {
+	for _, condition := range []metav1.Condition{readyCondition(state), credentialsCondition(state), synced, localCondition(m)} {
 		condition.ObservedGeneration = have.Generation
 		condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 		meta.SetStatusCondition(&status.Conditions, condition)
@@ -133,4 +133,24 @@ func syncedCondition(m standing) metav1.Condition {
 		synced.Status = metav1.ConditionTrue
 	}
 	return synced
+}
+
+func localCondition(m standing) metav1.Condition {
+	agrees := metav1.Condition{Type: v1alpha1.ConditionLocalStatusAgrees, Status: metav1.ConditionUnknown}
+	switch {
+	case m.engaged == nil:
+		agrees.Reason, agrees.Message = "NotEngaged", "nothing is being counted"
+	case m.engaged.mode == v1alpha1.LocalNever:
+		agrees.Reason, agrees.Message = "NotChecked", "the status of local quotas is not looked at"
+	case m.engaged.mode == v1alpha1.LocalAlways:
+		agrees.Status = metav1.ConditionTrue
+		agrees.Reason, agrees.Message = "Kept", "the hub keeps the status of every local quota"
+	default:
+		var agree bool
+		agrees.Status = metav1.ConditionFalse
+		if agree, agrees.Reason, agrees.Message = m.engaged.local.answers.agreement(); agree {
+			agrees.Status = metav1.ConditionTrue
+		}
+	}
+	return agrees
 }

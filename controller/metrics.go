@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"iter"
 	"maps"
 	"sync"
 	"time"
@@ -20,13 +21,14 @@ type metrics struct {
 	writes *prometheus.CounterVec
 	probes *prometheus.HistogramVec
 
-	quota, stale *prometheus.Desc
+	quota, stale, drift *prometheus.Desc
+	drifting            func() iter.Seq2[string, drifted] // member -> what differs there
 
 	mu      sync.Mutex                                         // guards reports
 	reports map[types.NamespacedName]v1alpha1.FleetQuotaStatus // quota -> what was last reported
 }
 
-func newMetrics() *metrics {
+func newMetrics(drifting func() iter.Seq2[string, drifted]) *metrics {
 	return &metrics{
 		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetquota_member_up", Help: "1 while the member answers, 0 while it does not.",
@@ -43,7 +45,10 @@ func newMetrics() *metrics {
 			[]string{"namespace", "quota", "resource", "type"}, nil),
 		stale: prometheus.NewDesc("fleetquota_quota_stale_members", "How many of a global quota's members have numbers that are not live.",
 			[]string{"namespace", "quota"}, nil),
-		reports: map[types.NamespacedName]v1alpha1.FleetQuotaStatus{},
+		drift: prometheus.NewDesc("fleetquota_local_drift", "What a local quota's status says is used, less what is counted, where another controller keeps it and it differs.",
+			[]string{"member_cluster", "namespace", "quota", "resource"}, nil),
+		drifting: drifting,
+		reports:  map[types.NamespacedName]v1alpha1.FleetQuotaStatus{},
 	}
 }
 
@@ -54,6 +59,7 @@ func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
 	m.probes.Describe(descs)
 	descs <- m.quota
 	descs <- m.stale
+	descs <- m.drift
 }
 
 // Collect is for prometheus.
@@ -61,6 +67,9 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	m.up.Collect(samples)
 	m.writes.Collect(samples)
 	m.probes.Collect(samples)
+	for member, d := range m.drifting() {
+		samples <- prometheus.MustNewConstMetric(m.drift, prometheus.GaugeValue, d.by.AsApproximateFloat64(), member, d.quota.Namespace, d.quota.Name, string(d.resource))
+	}
 	m.mu.Lock()
 	reports := maps.Clone(m.reports)
 	m.mu.Unlock()

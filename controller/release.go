@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,8 +127,8 @@ func (r *releases) of(key types.NamespacedName) (*keeper, *corev1.ResourceQuota)
 }
 
 // changed notes a change of an object's cost. The object's creation is by the
-// hub's clock. The book is locked.
-func (r *releases) changed(c federation.Change) {
+// hub's clock. It names the quotas that limited what is gone. The book is locked.
+func (r *releases) changed(c federation.Change, freed func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.Was == nil && c.Created.After(r.newest[c.Kind]) {
@@ -135,7 +136,23 @@ func (r *releases) changed(c federation.Change) {
 	}
 	for _, k := range r.keep[c.Namespace] {
 		k.release.Moved(c)
+		if ended(c) && k.scopes.Matches(c.Was.Class) {
+			freed(k.key)
+		}
 	}
+}
+
+// ended says whether an object is gone or a pod has finished, which every quota
+// controller must notice. That a pod is past its grace is no event.
+func ended(c federation.Change) bool {
+	if c.Was == nil || c.Is == nil {
+		return c.Is == nil
+	}
+	return !c.Created.IsZero() && counts(c.Was, corev1.ResourcePods) && !counts(c.Is, corev1.ResourcePods)
+}
+
+func counts(cost *federation.Cost, name corev1.ResourceName) bool {
+	return slices.ContainsFunc(cost.Amounts, func(a evaluator.Amount) bool { return a.Name == name })
 }
 
 // currentAt is until when the ledger is known to hold everything of some kinds:
@@ -159,7 +176,7 @@ func (e *engagement) costs(c federation.Change) {
 		now := time.Now()
 		c.Created = c.Created.Add(now.Sub(e.conn.Now(now)))
 	}
-	e.local.releases.changed(c)
+	e.local.releases.changed(c, func(key types.NamespacedName) { e.local.freed(key, c.Was) })
 }
 
 // agrees lists kinds in a namespace as they are now, and says whether the book

@@ -30,7 +30,7 @@ type Move struct {
 type Change struct {
 	Namespace string
 	Kind      schema.GroupResource
-	Created   time.Time // the object's creationTimestamp; zero: not known
+	Created   time.Time // the object's creationTimestamp; zero: it is gone, or only time has passed
 	Version   string    // the resourceVersion that the kind's observer has reached; empty: not known
 	Was       *Cost     // nil: the object is new
 	Is        *Cost     // nil: the object is gone

@@ -86,6 +86,7 @@ type sending struct {
 type Decision struct {
 	Version string              // the resourceVersion that it was made for: no other may be overwritten
 	Used    corev1.ResourceList // what should be written, of the resources that the ledger knows
+	Truth   corev1.ResourceList // what is counted, and what may be on its way if the ledger is current; never above what is used for that
 	Again   time.Time           // when to look again, even if nothing happens; zero: no need
 	Confirm bool                // used could be lowered further if the ledger were known to be current
 
@@ -228,9 +229,12 @@ func (r *Release) Decide(ledger func() corev1.ResourceList, now time.Time) Decis
 		_, known := counted[name]
 		return !known
 	})
-	d := Decision{Version: r.version, Used: corev1.ResourceList{}, taken: map[corev1.ResourceName]resource.Quantity{}}
+	d := Decision{
+		Version: r.version, Used: corev1.ResourceList{}, Truth: corev1.ResourceList{},
+		taken: map[corev1.ResourceName]resource.Quantity{},
+	}
 	for name, count := range counted {
-		d.Used[name] = count.DeepCopy()
+		d.Used[name], d.Truth[name] = count.DeepCopy(), count
 		if used, known := r.used[name]; known {
 			r.decide(name, used, count, now, &d)
 		}
@@ -289,10 +293,11 @@ func (r *Release) decide(name corev1.ResourceName, used, count resource.Quantity
 	if a.freed.Sign() > 0 && lowered.Sign() > 0 {
 		d.taken[name] = lesser(a.freed.DeepCopy(), lowered)
 	}
+	possible, _ := r.bound(a, count, now, now)
+	d.Truth[name] = lesser(possible, used).DeepCopy()
 	if target.Cmp(count) == 0 {
 		return
 	}
-	possible, _ := r.bound(a, count, now, now)
 	d.Confirm = d.Confirm || possible.Cmp(target) < 0
 	settle := r.options.Settle
 	d.again(a.charged.next(now.Add(-settle)).Add(settle), now.Add(settle/grains))

@@ -106,8 +106,9 @@ type FleetMemberStatus struct {
 
 // The types of conditions of a FleetMember, besides Ready.
 const (
-	ConditionCredentialsValid = "CredentialsValid" // the Secret's kubeconfig is accepted by the hub and by the member
-	ConditionSynced           = "Synced"           // everything that is asked of the member has been counted
+	ConditionCredentialsValid  = "CredentialsValid"  // the Secret's kubeconfig is accepted by the hub and by the member
+	ConditionSynced            = "Synced"            // everything that is asked of the member has been counted
+	ConditionLocalStatusAgrees = "LocalStatusAgrees" // no local quota's status differs from what is counted
 )
 
 // MemberFinalizer keeps a FleetMember while it holds a grant.

@@ -483,9 +483,13 @@ func usesAtLeast(pairs ...string) func(*v1alpha1.FleetQuota) error {
 }
 
 // addCluster brings up a cluster of a test's own, that is not registered yet.
-func (w *world) addCluster(t *testing.T, name string) *scene.Cluster {
+func (w *world) addCluster(t *testing.T, name string, options ...func(*fleet.Spec)) *scene.Cluster {
 	t.Helper()
-	cluster, err := w.AddMember(t.Context(), fleet.Spec{Name: name})
+	spec := fleet.Spec{Name: name}
+	for _, option := range options {
+		option(&spec)
+	}
+	cluster, err := w.AddMember(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -501,11 +505,16 @@ func (w *world) addCluster(t *testing.T, name string) *scene.Cluster {
 	return cluster
 }
 
+// native runs Kubernetes' own quota controller beside a cluster, with more flags.
+func native(flags ...string) func(*fleet.Spec) {
+	return func(s *fleet.Spec) { s.NativeQuota, s.NativeArgs = true, flags }
+}
+
 // addMember brings up a cluster of a test's own and registers it with a label
 // that names it.
-func (w *world) addMember(t *testing.T, name string) *scene.Cluster {
+func (w *world) addMember(t *testing.T, name string, options ...func(*fleet.Spec)) *scene.Cluster {
 	t.Helper()
-	cluster := w.addCluster(t, name)
+	cluster := w.addCluster(t, name, options...)
 	if err := w.Register(t.Context(), cluster, registration(name)); err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,13 @@ func finish(ctx context.Context, member *scene.Cluster, namespace, name string) 
 // amounts, in names and quantities in turn.
 func (x *tenant) localUses(member, name string, pairs ...string) {
 	x.t.Helper()
+	x.localUsesWithin(soon, member, name, pairs...)
+}
+
+func (x *tenant) localUsesWithin(patience time.Duration, member, name string, pairs ...string) {
+	x.t.Helper()
 	want := list(pairs...)
-	x.eventually(soon, func(ctx context.Context) error {
+	x.eventually(patience, func(ctx context.Context) error {
 		q, err := x.Member(member).Kubernetes.CoreV1().ResourceQuotas(x.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -70,7 +70,7 @@ func apiServerArgs(dir string, s state) []string {
 }
 
 func managerArgs(dir string, s state) []string {
-	return []string{
+	args := []string{
 		"--kubeconfig=" + filepath.Join(dir, managerKubeconfig),
 		"--controllers=resourcequota-controller",
 		"--use-service-account-credentials=true", // the role for quota status belongs to that account
@@ -79,4 +79,5 @@ func managerArgs(dir string, s state) []string {
 		"--secure-port=" + strconv.Itoa(s.Ports.Manager),
 		"--cert-dir=" + filepath.Join(dir, "controller-manager"),
 	}
+	return append(args, s.NativeArgs...)
 }

@@ -43,7 +43,11 @@ func TestExtraArgumentsComeLast(t *testing.T) {
 	t.Parallel()
 	args := apiServerArgs("/f", state{ExtraArgs: []string{"--secure-port=1", "--v=4"}})
 	if got := strings.Join(args[len(args)-2:], " "); got != "--secure-port=1 --v=4" {
-		t.Errorf("the last arguments are %q", got)
+		t.Errorf("the last arguments of kube-apiserver are %q", got)
+	}
+	args = managerArgs("/f", state{NativeArgs: []string{"--v=5"}})
+	if got := args[len(args)-1]; got != "--v=5" {
+		t.Errorf("the last argument of kube-controller-manager is %q", got)
 	}
 }
 

@@ -20,7 +20,7 @@ type Cluster struct {
 	dir     string
 	machine machine
 	mu      sync.Mutex // guards machine, the state's file, and what of state may change
-	state   state      // changing: NativeQuota, ExtraArgs, Phase
+	state   state      // changing: NativeQuota, Phase, ExtraArgs, NativeArgs
 }
 
 // Info describes a cluster.
@@ -172,7 +172,8 @@ func (c *Cluster) up(ctx context.Context, spec Spec) (bool, error) {
 		}
 		return false, c.setNativeQuotaLocked(ctx, stopQuota)
 	}
-	c.state.NativeQuota, c.state.ExtraArgs, c.state.Phase = spec.NativeQuota, spec.ExtraArgs, starting
+	c.state.NativeQuota, c.state.Phase = spec.NativeQuota, starting
+	c.state.ExtraArgs, c.state.NativeArgs = spec.ExtraArgs, spec.NativeArgs
 	if err := c.state.save(c.dir); err != nil {
 		return false, c.failed("start", err)
 	}
@@ -211,7 +212,8 @@ func (c *Cluster) reload() error {
 	if err != nil {
 		return err
 	}
-	c.state.NativeQuota, c.state.ExtraArgs, c.state.Phase = s.NativeQuota, s.ExtraArgs, s.Phase
+	c.state.NativeQuota, c.state.Phase = s.NativeQuota, s.Phase
+	c.state.ExtraArgs, c.state.NativeArgs = s.ExtraArgs, s.NativeArgs
 	return nil
 }
 

@@ -132,7 +132,7 @@ func (f *Fleet) check(ctx context.Context, spec Spec, others []Spec) (release, e
 	if slices.ContainsFunc(others, func(o Spec) bool { return o.Name == spec.Name }) {
 		return release{}, fmt.Errorf("cluster %s is asked for twice", spec.Name)
 	}
-	if _, err := parseArguments(spec.ExtraArgs); err != nil {
+	if _, err := parseArguments(slices.Concat(spec.ExtraArgs, spec.NativeArgs)); err != nil {
 		return release{}, fmt.Errorf("cluster %s: %w", spec.Name, err)
 	}
 	wanted, err := f.release(ctx, spec)
@@ -175,7 +175,7 @@ func (f *Fleet) findOrMake(spec Spec, wanted release) (*Cluster, error) {
 	}
 	c := f.cluster(dir, state{
 		Name: spec.Name, Provider: f.options.Provider, Version: wanted.version, Assets: wanted.assets,
-		Ports: chosen, NativeQuota: spec.NativeQuota, ExtraArgs: spec.ExtraArgs, Phase: settled,
+		Ports: chosen, NativeQuota: spec.NativeQuota, ExtraArgs: spec.ExtraArgs, NativeArgs: spec.NativeArgs, Phase: settled,
 	})
 	if err := c.state.save(dir); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func TestKindVersions(t *testing.T) {
 
 func TestKindConfigKeepsThePortAndLogsWrites(t *testing.T) {
 	t.Parallel()
-	s := state{Name: "a", Version: "v1.36.1", Ports: ports{API: 20001}, ExtraArgs: []string{"--v=4"}}
+	s := state{Name: "a", Version: "v1.36.1", Ports: ports{API: 20001}, ExtraArgs: []string{"--v=4"}, NativeArgs: []string{"--v=5"}}
 	config, err := kindConfig("/f/a", s)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,8 @@ func TestKindConfigKeepsThePortAndLogsWrites(t *testing.T) {
 		"v1beta4": `{"op":"add","path":"/apiServer/extraArgs/-","value":{"name":"v","value":"4"}}`,
 	}
 	for _, patch := range config.KubeadmConfigPatchesJSON6902 {
-		for _, part := range []string{want[patch.Version], "audit-log-path", withoutQuota} {
+		native := strings.NewReplacer("apiServer", "controllerManager", `"4"`, `"5"`).Replace(want[patch.Version])
+		for _, part := range []string{want[patch.Version], native, "audit-log-path", withoutQuota} {
 			if !strings.Contains(patch.Patch, part) {
 				t.Errorf("the patch for %s lacks %s: %s", patch.Version, part, patch.Patch)
 			}

@@ -100,13 +100,19 @@ func kubeadmPatch(api string, s state) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	native, err := parseArguments(s.NativeArgs)
+	if err != nil {
+		return "", err
+	}
 	for _, a := range append([]argument{
 		{"audit-policy-file", kindAuditMount + "/" + auditPolicyFile},
 		{"audit-log-path", kindAuditMount + "/" + auditLogFile},
 	}, extra...) {
 		add("apiServer", a)
 	}
-	add("controllerManager", argument{"controllers", kindControllers(s)})
+	for _, a := range append([]argument{{"controllers", kindControllers(s)}}, native...) {
+		add("controllerManager", a)
+	}
 	patch = append(patch, operation{"add", "/apiServer/extraVolumes", []map[string]any{{
 		"name": "auditing", "hostPath": kindAuditMount, "mountPath": kindAuditMount, "pathType": "DirectoryOrCreate",
 	}}})

@@ -27,6 +27,7 @@ type Spec struct {
 	Version     string   // of Kubernetes; default Options.Version
 	NativeQuota bool     // also run Kubernetes' own quota controller
 	ExtraArgs   []string // more flags for kube-apiserver, --name=value each; they win
+	NativeArgs  []string // the same for kube-controller-manager
 }
 
 type phase string
@@ -54,6 +55,7 @@ type state struct {
 	Ports       ports    `json:"ports"`
 	NativeQuota bool     `json:"nativeQuota"`
 	ExtraArgs   []string `json:"extraArgs,omitempty"`
+	NativeArgs  []string `json:"nativeArgs,omitempty"`
 	Phase       phase    `json:"phase"`
 }
 

@@ -12,7 +12,7 @@ func TestStateSurvivesTheFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "eu-1")
 	want := state{
 		Name: "eu-1", Provider: Local, Version: "v1.37.2", Ports: ports{1, 2, 3, 4},
-		NativeQuota: true, ExtraArgs: []string{"--v=4"}, Phase: starting,
+		NativeQuota: true, ExtraArgs: []string{"--v=4"}, NativeArgs: []string{"--v=5"}, Phase: starting,
 	}
 	if err := want.save(dir); err != nil {
 		t.Fatal(err)
