@@ -129,8 +129,10 @@ func play(ctx context.Context, member *scene.Cluster, namespace string, steps []
 			return again, fmt.Errorf("step %d at %s: %s: %w", i, member.Name(), s.what, err)
 		case s.refused == "" && answer != nil:
 			return again, fmt.Errorf("step %d at %s: %s: %w, want it let through", i, member.Name(), s.what, answer)
-		case s.refused != "" && (answer == nil || !strings.Contains(answer.Error(), s.refused)):
-			return again, fmt.Errorf("step %d at %s: %s: %v, want it to be refused because of %q", i, member.Name(), s.what, answer, s.refused)
+		case s.refused != "" && answer == nil:
+			return again, fmt.Errorf("step %d at %s: %s: it was let through, want it refused because of %q", i, member.Name(), s.what, s.refused)
+		case s.refused != "" && !strings.Contains(answer.Error(), s.refused):
+			return again, fmt.Errorf("step %d at %s: %s: %w, want it refused because of %q", i, member.Name(), s.what, answer, s.refused)
 		}
 	}
 	return again, nil
