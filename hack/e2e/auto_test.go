@@ -30,7 +30,7 @@ func TestFaultAutoNeverFights(t *testing.T) {
 	if testing.Short() {
 		patience = 50 * time.Second
 	}
-	member := shared.addMember(t, name, native())
+	member := shared.addMember(t, name, withNative())
 	x := shared.tenant(t, name)
 	x.create(name,
 		resourceQuota("all", "pods", "12", "requests.cpu", "6", "limits.cpu", "20", "count/pods", "40", "services", "20", "services.nodeports", "30",
@@ -224,7 +224,7 @@ func TestFaultAutoStopsWhenItIsContested(t *testing.T) {
 	t.Parallel()
 	const name = "contested"
 	gates := "--feature-gates=PodLevelResources=false,PodLevelResourcesFixDefaulting=false,PodLevelResourcesFixKubeletQOSClass=false,InPlacePodLevelResourcesVerticalScaling=false"
-	member := shared.addMember(t, name, native(gates))
+	member := shared.addMember(t, name, withNative(gates))
 	x := shared.tenant(t, name)
 	x.create(name, resourceQuota("local", "pods", "50", "limits.cpu", "50"))
 	x.localAgrees(name, "local")

@@ -57,34 +57,45 @@ func TestFaultKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	gizmos := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gizmos"}
 	const key = "count/gizmos.example.com"
-	fog := shared.addMember(t, "fog")
+	fog := shared.addCluster(t, "fog")
+	always := registration("fog")
+	always.LocalStatus = "Always"
 	x := shared.tenant(t, "fog")
+	x.must(x.Register(t.Context(), fog, always))
 	x.must(fog.Apply(t.Context(), crd(gizmos)))
 	x.must(fog.Allow(t.Context(), gizmos.GroupResource()))
 	x.eventually(soon, func(ctx context.Context) error { return fog.Create(ctx, x.namespace, custom(gizmos, "a")) })
-	x.create("fog", pod("a"))
+	x.create("fog", pod("a"), resourceQuota("local", "pods", "10", key, "10"))
 	x.quota("all", list("pods", "10", key, "10"), only("fog"))
 	x.becomes("all", complete, uses("pods", "1", key, "1"))
+	x.localUses("fog", "local", "pods", "1", key, "1")
 
-	broken := crd(gizmos)
+	x.must(fog.Apply(t.Context(), unreadable(crd(gizmos))))
+	x.must(fog.Restart(t.Context())) // every list is asked for again
+	x.create("fog", pod("b"))
+	x.becomesWithin(2*time.Minute, "all", unknown("fog", []string{key}, "ListFailed"), uses("pods", "2", key, "1"),
+		phase("fog", v1alpha1.Partial, "ListFailed"))
+	x.localUses("fog", "local", "pods", "2", key, "1")
+	x.delete("fog", pods, "a")
+	x.becomes("all", memberUses("fog", "pods", "1"))
+	x.localUses("fog", "local", "pods", "1", key, "1")
+	x.limit("fog", "local", "pods", "20", key, "20", "configmaps", "5")
+	x.localUses("fog", "local", "pods", "1", key, "1", "configmaps", "0")
+}
+
+// unreadable stores and serves a custom resource in a version that nobody can
+// convert its objects to.
+func unreadable(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	broken := secondVersion(definition)
+	broken.Spec.Versions[0].Served = true
 	nowhere := "https://127.0.0.1:1/convert"
-	second := broken.Spec.Versions[0].DeepCopy()
-	second.Name = "v2"
-	broken.Spec.Versions[0].Storage = false
-	broken.Spec.Versions = append(broken.Spec.Versions, *second)
 	broken.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &nowhere}, ConversionReviewVersions: []string{"v1"},
 		},
 	}
-	x.must(fog.Apply(t.Context(), broken))
-	x.must(fog.Restart(t.Context())) // every list is asked for again
-	x.create("fog", pod("b"))
-	x.becomesWithin(2*time.Minute, "all", unknown("fog", []string{key}, "ListFailed"), uses("pods", "2", key, "1"),
-		phase("fog", v1alpha1.Partial, "ListFailed"))
-	x.delete("fog", pods, "a")
-	x.becomes("all", memberUses("fog", "pods", "1"))
+	return broken
 }
 
 // A server that quotes the token that it was sent, wherever it can, brings it

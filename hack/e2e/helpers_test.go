@@ -505,8 +505,8 @@ func (w *world) addCluster(t *testing.T, name string, options ...func(*fleet.Spe
 	return cluster
 }
 
-// native runs Kubernetes' own quota controller beside a cluster, with more flags.
-func native(flags ...string) func(*fleet.Spec) {
+// withNative runs Kubernetes' own quota controller beside a cluster, with more flags.
+func withNative(flags ...string) func(*fleet.Spec) {
 	return func(s *fleet.Spec) { s.NativeQuota, s.NativeArgs = true, flags }
 }
 

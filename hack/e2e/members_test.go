@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -147,39 +148,39 @@ func TestCustomResourcesComeAndGo(t *testing.T) {
 	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
 	const key = "count/gadgets.example.com"
 	x := shared.tenant(t)
-	x.create("south", pod("a"))
-	x.quota("all", list("pods", "10", key, "10"), in("south"))
-	x.becomes("all", unknown("south", []string{key}, "NotServed"), uses("pods", "1"), absent(key),
+	x.create("west", pod("a"), resourceQuota("local", "pods", "10", key, "10"))
+	x.quota("all", list("pods", "10", key, "10"), in("west"))
+	x.becomes("all", unknown("west", []string{key}, "NotServed"), uses("pods", "1"), absent(key),
 		condition("UsageComplete", "False", "ResourcesUnknown"), condition("WithinHard", "Unknown", "UsageUnknown"))
 
-	x.quota("busy", list("pods", "10"), in("south"))
+	x.localUses("west", "local", "pods", "1")
+
+	x.quota("busy", list("pods", "10"), in("west"))
 	t.Cleanup(x.fidget("busy"))
-	south := x.Member("south")
-	x.must(south.Apply(t.Context(), crd(gadgets)))
-	x.becomes("all", unknown("south", []string{key}, "Forbidden"), uses("pods", "1"))
-	x.must(south.Allow(t.Context(), gadgets.GroupResource()))
-	x.eventually(soon, func(ctx context.Context) error {
-		return south.Create(ctx, x.namespace, custom(gadgets, "a"))
+	west := x.Member("west")
+	x.must(west.Apply(t.Context(), crd(gadgets)))
+	x.becomes("all", unknown("west", []string{key}, "Forbidden"), uses("pods", "1"))
+	x.must(west.Allow(t.Context(), gadgets.GroupResource()))
+	x.eventually(time.Minute, func(ctx context.Context) error { // the local quota refuses it until its use is known
+		return west.Create(ctx, x.namespace, custom(gadgets, "a"))
 	})
-	x.create("south", custom(gadgets, "b"))
+	x.create("west", custom(gadgets, "b"))
 	x.becomesWithin(time.Minute, "all", complete, uses("pods", "1", key, "2"), condition("WithinHard", "True", "Within"))
+	x.localUses("west", "local", "pods", "1", key, "2")
 
-	remove := func() {
-		t.Helper()
-		x.must(south.Dynamic.Resource(schema.GroupVersionResource{
-			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-		}).Delete(t.Context(), gadgets.GroupResource().String(), metav1.DeleteOptions{}))
-	}
-	remove()
-	x.create("south", pod("b"))
-	x.becomesWithin(time.Minute, "all", unknown("south", []string{key}), uses("pods", "2"), condition("UsageComplete", "False", "ResourcesUnknown"))
-	x.delete("south", pods, "a")
-	x.becomes("all", unknown("south", []string{key}), uses("pods", "1"))
+	x.must(x.removeCRD(west, gadgets))
+	x.create("west", pod("b"))
+	x.becomesWithin(time.Minute, "all", unknown("west", []string{key}), uses("pods", "2"), condition("UsageComplete", "False", "ResourcesUnknown"))
+	x.localUsesAmong("west", "local", "pods", "2")
+	x.delete("west", pods, "a")
+	x.becomes("all", unknown("west", []string{key}), uses("pods", "1"))
+	x.localUsesAmong("west", "local", "pods", "1")
 
-	x.eventually(soon, func(ctx context.Context) error { return south.Apply(ctx, crd(gadgets)) })
-	x.eventually(soon, func(ctx context.Context) error { return south.Create(ctx, x.namespace, custom(gadgets, "c")) })
+	x.eventually(soon, func(ctx context.Context) error { return west.Apply(ctx, crd(gadgets)) })
+	x.eventually(soon, func(ctx context.Context) error { return west.Create(ctx, x.namespace, custom(gadgets, "c")) })
 	x.becomesWithin(time.Minute, "all", complete, uses("pods", "1", key, "1"))
-	remove()
+	x.localUses("west", "local", "pods", "1", key, "1")
+	x.must(x.removeCRD(west, gadgets))
 }
 
 // fidget changes the spec of a FleetQuota again and again, as users of a busy
@@ -222,21 +223,33 @@ func TestCustomResourceChangesItsVersion(t *testing.T) {
 	gizmos := schema.GroupVersionResource{Group: "gizmo.example.com", Version: "v1", Resource: "gizmos"}
 	const key = "count/gizmos.gizmo.example.com"
 	x := shared.tenant(t)
-	south := x.Member("south")
+	west := x.Member("west")
 	definition := crd(gizmos)
-	x.must(errors.Join(south.Apply(t.Context(), definition), south.Allow(t.Context(), gizmos.GroupResource())))
-	x.eventually(soon, func(ctx context.Context) error { return south.Create(ctx, x.namespace, custom(gizmos, "a")) })
-	x.quota("all", list("pods", "10", key, "10"), in("south"))
+	x.must(errors.Join(west.Apply(t.Context(), definition), west.Allow(t.Context(), gizmos.GroupResource())))
+	x.eventually(soon, func(ctx context.Context) error { return west.Create(ctx, x.namespace, custom(gizmos, "a")) })
+	x.quota("all", list("pods", "10", key, "10"), in("west"))
+	x.create("west", resourceQuota("local", key, "10"))
 	x.becomesWithin(time.Minute, "all", complete, uses(key, "1"))
+	x.localUses("west", "local", key, "1")
 
-	second := definition.Spec.Versions[0]
-	second.Name = "v2"
-	definition.Spec.Versions = append(definition.Spec.Versions, second)
-	definition.Spec.Versions[0].Served, definition.Spec.Versions[0].Storage = false, false
-	x.must(south.Apply(t.Context(), definition))
+	x.must(west.Apply(t.Context(), secondVersion(definition)))
 	gizmos.Version = "v2"
-	x.eventually(soon, func(ctx context.Context) error { return south.Create(ctx, x.namespace, custom(gizmos, "b")) })
+	x.eventually(soon, func(ctx context.Context) error { return west.Create(ctx, x.namespace, custom(gizmos, "b")) })
 	x.becomesWithin(90*time.Second, "all", complete, uses(key, "2"))
+	x.localUses("west", "local", key, "2")
+	x.delete("west", gizmos, "a")
+	x.localUses("west", "local", key, "1")
+	x.becomes("all", complete, uses(key, "1"))
+}
+
+// secondVersion serves a custom resource in another version from now on.
+func secondVersion(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	changed := definition.DeepCopy()
+	second := changed.Spec.Versions[0].DeepCopy()
+	second.Name = "v2"
+	changed.Spec.Versions[0].Served, changed.Spec.Versions[0].Storage = false, false
+	changed.Spec.Versions = append(changed.Spec.Versions, *second)
+	return changed
 }
 
 // Rotated credentials leave no gap: with a new token no status ever says that

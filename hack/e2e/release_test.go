@@ -32,12 +32,26 @@ func (x *tenant) localUses(member, name string, pairs ...string) {
 func (x *tenant) localUsesWithin(patience time.Duration, member, name string, pairs ...string) {
 	x.t.Helper()
 	want := list(pairs...)
+	x.localBecomes(patience, member, name, func(used corev1.ResourceList) error { return same("local used", used, want) })
+}
+
+// localUsesAmong is localUses for some of the resources of a quota.
+func (x *tenant) localUsesAmong(member, name string, pairs ...string) {
+	x.t.Helper()
+	want := list(pairs...)
+	x.localBecomes(soon, member, name, func(used corev1.ResourceList) error {
+		return same("local used", narrowed(used, want), want)
+	})
+}
+
+func (x *tenant) localBecomes(patience time.Duration, member, name string, check func(used corev1.ResourceList) error) {
+	x.t.Helper()
 	x.eventually(patience, func(ctx context.Context) error {
 		q, err := x.Member(member).Kubernetes.CoreV1().ResourceQuotas(x.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return errors.Join(same("local used", q.Status.Used, want), same("local hard", q.Status.Hard, q.Spec.Hard))
+		return errors.Join(check(q.Status.Used), same("local hard", q.Status.Hard, q.Spec.Hard))
 	})
 }
 
