@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -265,9 +264,11 @@ func (l *local) decide(ctx context.Context, k *keeper, quota *corev1.ResourceQuo
 	counted := func() corev1.ResourceList { return l.counted(k, quota) }
 	d := k.release.Decide(counted, time.Now())
 	if d.Confirm && !time.Now().Before(k.nextList) {
-		if l.confirm(ctx, k, kinds) {
-			d = k.release.Decide(counted, time.Now())
+		var err error
+		if k.nextList, err = l.engagement.confirm(ctx, k, kinds); err != nil {
+			klog.FromContext(ctx).V(2).Info("Cannot confirm what is used", "quota", k.key, "err", err)
 		}
+		d = k.release.Decide(counted, time.Now())
 	}
 	switch {
 	case d.Confirm:
@@ -276,22 +277,6 @@ func (l *local) decide(ctx context.Context, k *keeper, quota *corev1.ResourceQuo
 		l.queue.AddAfter(k.key, time.Until(d.Again))
 	}
 	return d
-}
-
-// confirm finds out from the member itself whether the ledger is current. What
-// that costs is never more than a twentieth of the time.
-func (l *local) confirm(ctx context.Context, k *keeper, kinds map[schema.GroupResource]struct{}) bool {
-	const atLeast, share = 200 * time.Millisecond, 20
-	began := time.Now()
-	versions, same, err := l.engagement.agrees(ctx, k.key.Namespace, kinds)
-	k.nextList = time.Now().Add(max(atLeast, share*time.Since(began)))
-	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot list to confirm what is used", "quota", k.key, "err", clusters.Explain(err))
-	}
-	if same {
-		k.release.Confirmed(began, versions)
-	}
-	return same
 }
 
 // counted is what the ledger knows of the resources that a quota limits.

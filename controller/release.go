@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
@@ -29,9 +27,10 @@ const clockError = 3 * time.Second
 type releases struct {
 	options federation.ReleaseOptions
 
-	mu     sync.Mutex                         // guards all below, and which versions the keepers have seen
-	keep   map[string]map[string]*keeper      // namespace -> name of the quota ->
-	newest map[schema.GroupResource]time.Time // by the hub's clock, when the newest object that was seen was created
+	mu     sync.Mutex                                // guards all below, and which versions the keepers have seen
+	keep   map[string]map[string]*keeper             // namespace -> name of the quota ->
+	newest map[schema.GroupResource]time.Time        // by the hub's clock, when the newest object that was seen was created
+	lists  map[string]map[schema.GroupResource]*list // namespace -> kind ->
 }
 
 // keeper is one local quota.
@@ -44,7 +43,7 @@ type keeper struct {
 	quota   *corev1.ResourceQuota // the newest version that was seen
 
 	turn      sync.Mutex // held by who looks after the quota; guards all below
-	nextList  time.Time  // no list before
+	nextList  time.Time  // before that no list says anything new
 	nextLower time.Time  // no write that only lowers before
 }
 
@@ -52,6 +51,7 @@ func newReleases(settle time.Duration) *releases {
 	return &releases{
 		options: federation.ReleaseOptions{Settle: settle, ClockError: clockError},
 		keep:    map[string]map[string]*keeper{}, newest: map[schema.GroupResource]time.Time{},
+		lists: map[string]map[schema.GroupResource]*list{},
 	}
 }
 
@@ -112,6 +112,7 @@ func (r *releases) forget(key types.NamespacedName) {
 	delete(r.keep[key.Namespace], key.Name)
 	if len(r.keep[key.Namespace]) == 0 {
 		delete(r.keep, key.Namespace)
+		delete(r.lists, key.Namespace)
 	}
 }
 
@@ -177,33 +178,6 @@ func (e *engagement) costs(c federation.Change) {
 		c.Created = c.Created.Add(now.Sub(e.conn.Now(now)))
 	}
 	e.local.releases.changed(c, func(key types.NamespacedName) { e.local.freed(key, c.Was) })
-}
-
-// agrees lists kinds in a namespace as they are now, and says whether the book
-// has the same objects with the same costs, and of which versions the lists are.
-func (e *engagement) agrees(ctx context.Context, namespace string, kinds map[schema.GroupResource]struct{}) (map[schema.GroupResource]string, bool, error) {
-	versions := map[schema.GroupResource]string{}
-	for kind := range kinds {
-		e.mu.Lock()
-		version := e.served[kind]
-		e.mu.Unlock()
-		source, _, err := e.lister(kind, version, namespace)
-		if err != nil {
-			return nil, false, err
-		}
-		list, err := cache.ToListerWatcherWithContext(source).ListWithContext(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, false, err
-		}
-		objects, err := e.listed(kind, list)
-		if err != nil || !e.book.Agrees(kind, namespace, objects) {
-			return nil, false, err
-		}
-		if versions[kind], err = meta.NewAccessor().ResourceVersion(list); err != nil {
-			return nil, false, err
-		}
-	}
-	return versions, true, nil
 }
 
 // listed charges the objects of a list.
