@@ -150,13 +150,21 @@ func (a *against) count() {
 // members: those that were asked for, or else those of each member's version.
 func (a *against) byRules() iter.Seq2[string, []string] {
 	asked := evaluator.NewSet(a.kubernetes, nil)
+	if !asked.Exact() {
+		a.warn("there are no rules for Kubernetes %s here: those of %s are used", a.kubernetes, asked.Rules())
+	}
 	members := map[string][]string{asked.Rules(): nil}
+	known := map[string]*evaluator.Set{"": asked} // version -> its rules
 	for _, member := range slices.Sorted(maps.Keys(a.versions)) {
-		rules, version := asked, a.versions[member]
-		if version != "" && !a.rulesChosen {
-			rules = a.rulesOf(version)
+		version := a.versions[member]
+		if a.rulesChosen {
+			version = ""
 		}
-		members[rules.Rules()] = append(members[rules.Rules()], member)
+		if known[version] == nil {
+			known[version] = a.rulesOf(version)
+		}
+		rules := known[version].Rules()
+		members[rules] = append(members[rules], member)
 	}
 	if len(members) > 1 && members[asked.Rules()] == nil {
 		delete(members, asked.Rules())
