@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fleetquota/fleetquota/clusters"
+	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
 // informer is client-go's, with the type of what it holds. Nobody changes an
@@ -21,7 +24,37 @@ type informer[T runtime.Object] struct {
 
 func newInformer[T runtime.Object](source cache.ListerWatcher, example T, resync time.Duration) informer[T] {
 	index := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	return informer[T]{cache.NewSharedIndexInformer(source, example, resync, index)}
+	i := informer[T]{cache.NewSharedIndexInformer(source, example, resync, index)}
+	bounded := func(obj any) (any, error) {
+		bound(obj)
+		return obj, nil
+	}
+	if err := i.SetTransform(bounded); err != nil {
+		panic(err) // it fails only once the informer runs
+	}
+	return i
+}
+
+// bound bounds the quantities of a quota that was just read. A limit of
+// 1e9999999 is easily written, and to compare it with another takes seconds;
+// with a few more digits, all memory.
+func bound(obj any) {
+	switch quota := obj.(type) {
+	case *corev1.ResourceQuota:
+		evaluator.BoundAll(quota.Spec.Hard, quota.Status.Hard, quota.Status.Used)
+	case *v1alpha1.FleetQuota:
+		status := &quota.Status
+		evaluator.BoundAll(quota.Spec.Hard, status.Hard, status.Used, status.Granted)
+		for i := range status.Clusters {
+			evaluator.BoundAll(status.Clusters[i].Used, status.Clusters[i].Granted)
+		}
+		if quota.Spec.Distribution == nil {
+			return
+		}
+		for _, share := range quota.Spec.Distribution.Members {
+			evaluator.BoundAll(share.Hard, share.Min, share.Max)
+		}
+	}
 }
 
 // lister is the part of a typed client that an informer needs.

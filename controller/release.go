@@ -58,6 +58,7 @@ func newReleases(settle time.Duration) *releases {
 // saw notes a version of a quota, newer or not than those before. One that was
 // made anew, or whose scopes have changed, begins without a past.
 func (r *releases) saw(quota *corev1.ResourceQuota, now time.Time) error {
+	bound(quota)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keep[quota.Namespace][quota.Name]
@@ -97,6 +98,7 @@ func newer(a, b metav1.Object) bool {
 
 // stored notes what our own write has become.
 func (r *releases) stored(k *keeper, quota *corev1.ResourceQuota, now time.Time) {
+	bound(quota)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k.release.Stored(quota.ResourceVersion, quota.Status.Used, now)

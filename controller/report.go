@@ -216,6 +216,7 @@ func (r *reporter) latest(key types.NamespacedName) *v1alpha1.FleetQuota {
 }
 
 func (r *reporter) keep(key types.NamespacedName, quota *v1alpha1.FleetQuota) {
+	bound(quota)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.written[key] = quota

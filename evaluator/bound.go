@@ -12,8 +12,10 @@ import (
 // with a longer exponent hours.
 const tooFar = 1e30
 
-// bound is the quantity, or the largest that Kubernetes knows in its place.
-func bound(quantity resource.Quantity) resource.Quantity {
+// Bound is the quantity, or the largest that Kubernetes knows in the place of
+// one that nobody can reckon with. Every quantity that others wrote must be
+// bounded before it is added or compared.
+func Bound(quantity resource.Quantity) resource.Quantity {
 	if !beyond(quantity) {
 		return quantity
 	}
@@ -22,6 +24,18 @@ func bound(quantity resource.Quantity) resource.Quantity {
 		largest = -largest
 	}
 	return *resource.NewQuantity(largest, quantity.Format)
+}
+
+// BoundAll bounds every quantity of the lists in place. It writes only where it
+// must, so that a second time changes nothing.
+func BoundAll(lists ...corev1.ResourceList) {
+	for _, list := range lists {
+		for name, quantity := range list {
+			if beyond(quantity) {
+				list[name] = Bound(quantity)
+			}
+		}
+	}
 }
 
 func beyond(quantity resource.Quantity) bool {
@@ -40,11 +54,7 @@ func bounded(pod *corev1.Pod) *corev1.Pod {
 		return pod
 	}
 	safe := pod.DeepCopy()
-	eachList(safe, func(list corev1.ResourceList) {
-		for name, quantity := range list {
-			list[name] = bound(quantity)
-		}
-	})
+	eachList(safe, func(list corev1.ResourceList) { BoundAll(list) })
 	return safe
 }
 

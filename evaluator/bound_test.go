@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fleetquota/fleetquota/evaluator"
 )
 
 // With a quantity that is taken as it is, any of these would take hours.
@@ -45,5 +47,20 @@ func TestAbsurdQuantitiesCostNoTime(t *testing.T) {
 	got = charge(t, podKind, pod(container("app", large), container("other", large)))
 	if diff := cmp.Diff("200e27", got.Amounts[2].Quantity.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Limits are shared between goroutines once they are bounded.
+func TestBoundingAgainWritesNothing(t *testing.T) {
+	hard := list("pods", "1e999999999", "cpu", "-1e31", "memory", "1e30")
+	evaluator.BoundAll(nil, hard)
+	want := list("pods", "9223372036854775807", "cpu", "-9223372036854775807", "memory", "1e30")
+	for name, quantity := range want {
+		if quantity.Cmp(hard[name]) != 0 {
+			t.Errorf("%s is %s, want %s", name, hard.Name(name, "").String(), quantity.String())
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { evaluator.BoundAll(hard) }); n > 0 {
+		t.Errorf("the second time allocates %v times", n)
 	}
 }

@@ -79,9 +79,9 @@ func claimedStorage(claim *corev1.PersistentVolumeClaim) (storage resource.Quant
 	if !asked {
 		return resource.Quantity{}, false
 	}
-	storage = wholeBytes(bound(request))
+	storage = wholeBytes(Bound(request))
 	allocated, found := claim.Status.AllocatedResources[corev1.ResourceStorage]
-	allocated = bound(allocated)
+	allocated = Bound(allocated)
 	if found && allocated.Cmp(storage) > 0 {
 		storage = wholeBytes(allocated)
 	}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fleetquota/fleetquota/evaluator"
 )
 
 // addTo adds a list to a sum in place. The list is not changed, and the sum
@@ -22,11 +24,17 @@ func addTo(sum, list corev1.ResourceList) {
 	}
 }
 
+// compare compares two quantities, of which anybody may have written either.
+func compare(a, b resource.Quantity) int {
+	a = evaluator.Bound(a)
+	return a.Cmp(evaluator.Bound(b))
+}
+
 // exceeded names the resources of which more is used than the limit.
 func exceeded(used, hard corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for name, limit := range hard {
-		if quantity, ok := used[name]; ok && quantity.Cmp(limit) > 0 {
+		if quantity, ok := used[name]; ok && compare(quantity, limit) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -41,7 +49,7 @@ func Equal(a, b corev1.ResourceList) bool {
 	}
 	for name, quantity := range a {
 		other, ok := b[name]
-		if !ok || quantity.Cmp(other) != 0 {
+		if !ok || compare(quantity, other) != 0 {
 			return false
 		}
 	}
@@ -67,7 +75,7 @@ func Percent(used, hard corev1.ResourceList, name corev1.ResourceName) (int64, b
 // nanos is a quantity in units of 1e-9, the smallest that a Quantity holds.
 func nanos(q resource.Quantity) *big.Int {
 	const smallest = 9
-	own := q.DeepCopy() // AsDec changes its receiver
+	own := evaluator.Bound(q.DeepCopy()) // AsDec changes its receiver
 	dec := own.AsDec()
 	digits := new(big.Int).Set(dec.UnscaledBig())
 	shift := big.NewInt(10)

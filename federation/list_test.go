@@ -20,6 +20,7 @@ func TestEqual(t *testing.T) {
 		"other names, same count": {list("cpu", "1"), list("pods", "1"), false},
 		"other values":            {list("cpu", "1"), list("cpu", "1001m"), false},
 		"beyond 64 bits":          {list("cpu", "20000000000000000000"), list("cpu", "20E"), true},
+		"beyond all reckoning":    {list("cpu", "1"), list("cpu", "1e999999999"), false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +49,7 @@ func TestPercent(t *testing.T) {
 		"units do not matter":        {"512Mi", "1Gi", 50, true},
 		"beyond 64 bits":             {"15E", "100E", 15, true},
 		"most of the largest memory": {"7Ei", "7Ei", 100, true},
+		"of an absurd limit":         {"1", "1e999999999", 0, true},
 		"too much to say":            {"9E", "1n", math.MaxInt64, true},
 	}
 	for name, c := range cases {

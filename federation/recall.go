@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
@@ -58,7 +59,7 @@ func (p Part) borrow(row *v1alpha1.ClusterUsage) (Part, bool) {
 		last, had := row.Used[name]
 		_, have := p.Used[name]
 		if had && !have {
-			used[name] = last.DeepCopy()
+			used[name] = evaluator.Bound(last.DeepCopy())
 		}
 		if have || !had || p.Phase == v1alpha1.Partial || slices.Contains(row.Unknown, name) {
 			unknown = append(unknown, name)

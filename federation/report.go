@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
@@ -125,12 +126,13 @@ func row(part *Part, hard corev1.ResourceList) v1alpha1.ClusterUsage {
 	return row
 }
 
-// formatted is a copy of a list as it is shown: in the units of hard, whatever
-// the objects' were. A value that a Quantity would not read back from its own
+// formatted is a copy of a list as it is shown: bounded, and in the units of hard,
+// whatever the objects' were. A value that a Quantity would not read back from its own
 // text is written as a plain number: above 2^63-1 BinarySI is cut to that, and
 // there is no suffix above E.
 func formatted(list, hard corev1.ResourceList) corev1.ResourceList {
 	shown := list.DeepCopy()
+	evaluator.BoundAll(shown)
 	for name, quantity := range shown {
 		limit, limited := hard[name]
 		switch {

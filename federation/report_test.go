@@ -271,6 +271,31 @@ func TestHugeNumbersReadBackAsTheyWere(t *testing.T) {
 	}
 }
 
+// A tenant may write any limit, and nothing that follows from it may take long:
+// with limits as they are, each comparison would take hours.
+func TestAbsurdLimitsCostNoTime(t *testing.T) {
+	q := quota(list("pods", "1e999999999", "requests.cpu", "1e99999999"))
+	eu := part("eu", v1alpha1.Live, list("pods", "3", "requests.cpu", "1"))
+	usage := federation.Usage{Parts: []federation.Part{eu}}.Recall(nil, noon)
+	status := federation.Report(q, usage, noon)
+	if got := condition(status, v1alpha1.ConditionWithinHard); got != "True Within: no more is used than hard allows" {
+		t.Error(got)
+	}
+	if status.Summary.Highest != "0%" || status.Summary.CPU != "1/9223372036854775807" {
+		t.Errorf("%+v", status.Summary)
+	}
+	q.Status = status
+	if !federation.Same(federation.Report(q, usage, noon), status) {
+		t.Error("the same is not the same")
+	}
+	usage = federation.Usage{Parts: []federation.Part{eu, part("us", v1alpha1.Unreachable, nil, "pods")}}
+	last := []v1alpha1.ClusterUsage{{Name: "us", Used: list("pods", "1e99999999")}}
+	status = federation.Report(q, usage.Recall(last, noon), noon)
+	if got := condition(status, v1alpha1.ConditionWithinHard); !strings.HasPrefix(got, "False Exceeded") {
+		t.Error(got)
+	}
+}
+
 func TestRefuse(t *testing.T) {
 	q := quota(list("pods", "10"))
 	q.Generation = 6

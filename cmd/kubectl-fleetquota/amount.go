@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
@@ -53,8 +54,20 @@ func amounts(quota *v1alpha1.FleetQuota) []amount {
 			all = append(all, amount{resource: name, hard: hard})
 		}
 	}
+	for i := range all {
+		all[i] = all[i].bounded()
+	}
 	slices.SortFunc(all, func(a, b amount) int { return cmp.Compare(a.resource, b.resource) })
 	return all
+}
+
+// bounded takes what nobody can reckon with for the largest that there is.
+func (a amount) bounded() amount {
+	a.hard = evaluator.Bound(a.hard)
+	if a.used != nil {
+		a.used = new(evaluator.Bound(*a.used))
+	}
+	return a
 }
 
 // missing names the members of which not even a last number is known: it is
@@ -191,7 +204,7 @@ func (a amount) usedText() string {
 
 // rational is the exact value of a quantity, which it leaves as it is.
 func rational(q resource.Quantity) *big.Rat {
-	own := q.DeepCopy()
+	own := evaluator.Bound(q.DeepCopy())
 	dec := own.AsDec()
 	value := new(big.Rat).SetInt(dec.UnscaledBig())
 	scale := big.NewInt(int64(dec.Scale()))

@@ -38,6 +38,8 @@ func TestPercentAndState(t *testing.T) {
 		"a limit of nothing, something used": {"1", "0", ">9999%", stateExceeded},
 		"far above the limit":                {"1M", "1", ">9999%", stateExceeded},
 		"in exbibytes":                       {"4Ei", "5Ei", "80%", stateOK},
+		"of an absurd limit":                 {"3", "1e999999999", "0%", stateOK},
+		"an absurd use":                      {"1e999999999", "3", ">9999%", stateExceeded},
 		"not known":                          {"-", "10", unknown, unknown},
 		"not known of nothing":               {"-", "0", unknown, unknown},
 	} {
@@ -108,6 +110,21 @@ func TestResourcesAreChosenByEitherName(t *testing.T) {
 		if text := strings.Join(got, ","); text != want {
 			t.Errorf("%s chooses %q, want %q", asked, text, want)
 		}
+	}
+}
+
+// A tenant may write any limit; whoever looks at it shall not wait for hours.
+func TestAbsurdLimitsCostNoTime(t *testing.T) {
+	absurd := corev1.ResourceList{"pods": resource.MustParse("1e999999999"), "secrets": resource.MustParse("1e99999999")}
+	quota := &v1alpha1.FleetQuota{Spec: v1alpha1.FleetQuotaSpec{Hard: absurd}}
+	quota.Status = v1alpha1.FleetQuotaStatus{Hard: absurd, Used: absurd, Clusters: []v1alpha1.ClusterUsage{{Name: "a", Used: absurd}, {Name: "b"}}}
+	all := amounts(quota)
+	slices.SortFunc(all, byUse)
+	if got := all[0].left() + " " + all[1].state(); got != "0 "+stateFull {
+		t.Error(got)
+	}
+	if worst := worstFirst(quota)(&quota.Status.Clusters[0], &quota.Status.Clusters[1]); worst >= 0 {
+		t.Error("a member with an absurd use is not the worst")
 	}
 }
 

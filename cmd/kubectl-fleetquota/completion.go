@@ -66,6 +66,27 @@ func (s *shell) completeQuotas(cmd *cobra.Command, args []string, _ string) ([]s
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeQuotaPaths completes global quotas as NAMESPACE/NAME, and by name
+// alone where the namespace is given.
+func (s *shell) completeQuotaPaths(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if *s.flags.Namespace != "" {
+		return s.completeQuotas(cmd, args, begun)
+	}
+	hub, err := s.hub()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := hub.Quotas(metav1.NamespaceAll).List(cmd.Context(), metav1.ListOptions{})
+	if err != nil {
+		return s.completeQuotas(cmd, args, begun) // who may not see all namespaces
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, keyOf(&list.Items[i]))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeMembers completes the names of members.
 func (s *shell) completeMembers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	hub, err := s.hub()

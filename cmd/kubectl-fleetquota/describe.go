@@ -25,13 +25,14 @@ func newDescribe(s *shell) *cobra.Command {
 		Short: "Show one global quota in full: each resource, member, condition and event",
 		Long: `Shows one global quota in full: each resource, what each member uses of it, the
 conditions, and the events. With -n the namespace can be left out of the name.
+Of a large fleet it shows the members that are not live or use most.
 
 A number with "last known" is not current: the member does not answer, or the
 resource cannot be counted there now.`,
 		Example: `  kubectl fleetquota describe team-a/compute
   kubectl fleetquota describe compute -n team-a`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeQuotas,
+		ValidArgsFunction: s.completeQuotaPaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.describe(cmd.Context(), args[0])
 		},
@@ -155,7 +156,7 @@ func describeResources(d *description, quota *v1alpha1.FleetQuota) {
 		}
 		rows = append(rows, []string{string(a.resource), a.usedText(), a.hard.String(), a.percent(), a.state(), granted})
 		if len(a.missing) > 0 && a.used != nil {
-			notes = append(notes, fmt.Sprintf("%s: used is without %s, whose use is unknown.", a.resource, strings.Join(a.missing, ", ")))
+			notes = append(notes, fmt.Sprintf("%s: used is without %s, whose use is unknown.", a.resource, few(a.missing)))
 		}
 	}
 	d.table("", []string{"Resource", "Used", "Hard", "Used%", "State", "Granted"}, rows)
@@ -167,13 +168,12 @@ func describeResources(d *description, quota *v1alpha1.FleetQuota) {
 // describeMembers has a row per member and resource: a row per member would
 // be too wide, and what one looks for is one number.
 func (s *shell) describeMembers(d *description, quota *v1alpha1.FleetQuota) {
-	var rows [][]string
-	for i := range quota.Status.Clusters {
-		rows = append(rows, s.memberRows(&quota.Status.Clusters[i], amounts(quota))...)
-	}
+	rows, more := worstMembers(quota, func(member *v1alpha1.ClusterUsage) [][]string {
+		return s.memberRows(member, amounts(quota))
+	})
 	d.table("Members", []string{"Member", "Phase", "Last observed", "Reason", "Resource", "Used", "Granted"}, rows)
-	if summary := quota.Status.Summary; summary != nil && summary.Omitted > 0 {
-		d.line("%d more members are live and left out.", summary.Omitted)
+	for _, line := range more {
+		d.line("%s", line)
 	}
 }
 
@@ -206,7 +206,7 @@ func memberUse(member *v1alpha1.ClusterUsage, resource corev1.ResourceName) stri
 	switch {
 	case !known:
 		return unknown
-	case slices.Contains(member.Unknown, resource) || member.Phase == v1alpha1.Stale || member.Phase == v1alpha1.Unreachable:
+	case isLast(member, resource):
 		return used.String() + " (last known)"
 	default:
 		return used.String()

@@ -47,6 +47,7 @@ type fakeAPI struct {
 	writes  []string // method and path of each write that was no dry run
 	absent  string   // the API group that it does not serve
 	denied  string   // a token that it does not accept
+	secret  string   // a part of the paths that nobody may read
 	life    time.Duration
 	events  chan string // what a watch sends: TYPE and the object as YAML
 }
@@ -119,6 +120,8 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case f.denied != "" && r.Header.Get("Authorization") == "Bearer "+f.denied:
 		status(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "no")
+	case f.secret != "" && strings.Contains(r.URL.Path, f.secret):
+		status(w, http.StatusForbidden, metav1.StatusReasonForbidden, path.Base(r.URL.Path)+" is forbidden")
 	case r.URL.Path == "/version":
 		answer(w, map[string]any{"gitVersion": "v1.37.2"})
 	case r.URL.Path == "/apis/fleetquota.io/v1alpha1":

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -216,7 +217,11 @@ func (o *getOptions) source(hub *client.Client, namespace string) source[*v1alph
 func oneQuota(ctx context.Context, hub *client.Client, namespace, name string) (listing[*v1alpha1.FleetQuota], error) {
 	quota, err := hub.Quotas(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return listing[*v1alpha1.FleetQuota]{}, hubError(fmt.Sprintf("read global quota %s/%s", namespace, name), err)
+		err = hubError(fmt.Sprintf("read global quota %s/%s", namespace, name), err)
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("%w: kubectl fleetquota get -A lists those there are", err)
+		}
+		return listing[*v1alpha1.FleetQuota]{}, err
 	}
 	return listing[*v1alpha1.FleetQuota]{items: []*v1alpha1.FleetQuota{quota}, version: quota.ResourceVersion}, nil
 }
@@ -269,7 +274,7 @@ func (o *getOptions) verdict(quotas []*v1alpha1.FleetQuota) error {
 		}
 	}
 	if len(unsure) > 0 {
-		return fmt.Errorf("cannot say that nothing is above %s: not all use is known for %s", o.over, strings.Join(unsure, ", "))
+		return fmt.Errorf("cannot say that nothing is above %s: not all use is known for %s", o.over, few(unsure))
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 const (
 	columnAge       = "AGE"
 	columnNamespace = "NAMESPACE"
+	columnResource  = "RESOURCE"
+	columnUsed      = "USED"
 )
 
 // part is one resource of one quota.
@@ -148,8 +150,8 @@ func stale(quota *v1alpha1.FleetQuota) string {
 func (o *getOptions) resourceColumns() []column {
 	return o.namespaced([]column{
 		{name: "NAME"},
-		{name: "RESOURCE"},
-		{name: "USED"},
+		{name: columnResource},
+		{name: columnUsed},
 		{name: "HARD"},
 		{name: "USED%"},
 		{name: "STATE"},

@@ -76,6 +76,8 @@ func hubError(doing string, err error) error {
 		return errNoAPI
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s: the hub does not accept your credentials: log in again, or choose another --context: %w", doing, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: you may not: the role view in its namespace or the cluster role fleetquota-view allows it: %w", doing, err)
 	case utilnet.IsConnectionRefused(err):
 		return fmt.Errorf("%s: the hub does not answer: is it up, and is this the right context? %w", doing, err)
 	default:

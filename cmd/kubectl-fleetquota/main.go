@@ -4,10 +4,11 @@
 //
 // It reads the API of fleetquota at the hub and keeps nothing of its own. What
 // the hub does not know is printed as unknown, never as zero. Tokens are never
-// printed. One command, usage, reads files in place of any cluster.
+// printed. One command, usage, reads files, and asks the hub only when it is to
+// say whether they fit.
 //
 // Reading order: root.go, get.go, amount.go, describe.go, clusters.go, join.go,
-// usage.go.
+// usage.go, against.go.
 package main
 
 import (

@@ -25,7 +25,7 @@ type shell struct {
 // The exit codes besides 0.
 const (
 	exitError = 1
-	exitAbove = 2 // get --exit-code: something is above --over
+	exitAbove = 2 // with --exit-code: something is above its limit, or --over
 )
 
 // errAbove ends a command with exitAbove; it has said what it had to say.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"time"
 
@@ -21,6 +23,8 @@ type usageOptions struct {
 
 	files      []string
 	quotaFiles []string // empty: every amount, with no limit
+	against    string   // NAMESPACE/NAME of a quota at the hub, in place of files
+	replaces   []string // files of what goes when the others come
 	kubernetes string
 	at         string // RFC 3339; empty: now
 	expand     bool
@@ -29,23 +33,39 @@ type usageOptions struct {
 	exitCode   bool
 	output     string
 
-	time time.Time // at, parsed
+	time        time.Time    // at, parsed
+	home        string       // the namespace of objects that name none
+	rulesChosen bool         // kubernetes was asked for
+	stdin       bytes.Buffer // what has been read of standard input
 }
 
 func newUsage(s *shell) *cobra.Command {
 	o := &usageOptions{shell: s}
 	cmd := &cobra.Command{
 		Use:   "usage -f FILE_OR_DIR...",
-		Short: "Compute what the objects in files would use, without any cluster",
-		Long: `Computes what the objects in files would use of quotas, without any cluster and
-by the very code of the hub. Objects are taken as a server would store them, so
-that the limits of a container are its requests where it has no others.
+		Short: "Compute what the objects in files would use, and whether they fit",
+		Long: `Computes what the objects in files would use of quotas, by the very code of the
+hub. No cluster is contacted, unless --against names a quota at the hub. Objects
+are taken as a server would store them, so that the limits of a container are its
+requests where it has no others.
 
 Without --quota it prints every amount by namespace. With --quota it prints the
 ResourceQuotas and FleetQuotas of those files, with the status that their
 controllers would give them; for a FleetQuota the files stand for one member.
 It warns of objects that admission would refuse, and of quotas that are
 exceeded.
+
+With --against it says whether a global quota of the hub has room for the files:
+for each resource what they would use, what is used, the limit, and what is then
+left; and what each member uses. They are counted once, by the rules of each
+member's version; where these differ, the answer is given for each. The objects
+are taken as new: what is deployed already counts a second time, unless it is in
+the files of --replaces, and then only the difference counts. Only objects in the
+quota's namespace count, and those that name none. A resource of which the files
+use nothing fits, even where its limit is exceeded. Numbers that are not known
+are never taken as 0: "cannot tell" names them. -o json and yaml print the quota
+as the hub would report it if a further member, files, held the objects; the
+conclusion is then on standard error. Nothing is reserved or written.
 
 Files may hold several documents, lists, and objects of any kind. Of directories
 all *.yaml, *.yml and *.json in and below them are read, except for hidden ones.
@@ -55,7 +75,8 @@ CustomResourceDefinition where that is in the files too, else a guess.
 What is wrong with the input is told with file and line, and then nothing is
 counted; with --keep-going the rest is. Either way the exit code is 1. With
 --exit-code it is 2 when admission would refuse an object or a quota is exceeded,
-and 1 when that cannot be said because an amount is unknown.
+and 1 when that cannot be said because an amount is unknown; with --against it is
+2 unless the files fit in one member at least.
 
 LimitRanges and default classes fill in what new objects leave open, where they
 are in the files too. What else a cluster adds is not counted: what webhooks
@@ -67,13 +88,20 @@ inject, what operators create, and pods that a rolling update adds for a while.
   # Does it fit? Fail a pipeline if not
   helm template . | kubectl fleetquota usage -f - --expand --quota quota.yaml --exit-code
 
+  # Has the hub's quota room for what is new since the last release?
+  kubectl fleetquota usage -f manifests/ --replaces deployed/ --expand --against team-a/compute --exit-code
+
   # Recount a namespace from a dump, as Kubernetes 1.35 would at that time
   kubectl get pods,pvc,services -n team-a -o yaml > dump.yaml
   kubectl fleetquota usage -f dump.yaml --quota quota.yaml --kubernetes-version 1.35 --now 2026-01-01T12:00:00Z -o yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.rulesChosen = cmd.Flags().Changed("kubernetes-version")
 			if err := o.complete(); err != nil {
 				return err
+			}
+			if o.against != "" {
+				return o.runAgainst(cmd.Context())
 			}
 			return o.run()
 		},
@@ -86,14 +114,17 @@ func (o *usageOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "files and directories of objects; - is standard input")
 	f.StringSliceVar(&o.quotaFiles, "quota", nil, "files and directories of the quotas to fill in; other objects in them are not looked at")
+	f.StringVar(&o.against, "against", "", "NAMESPACE/NAME of a global quota at the hub: whether it has room for the files, and where")
+	f.StringSliceVar(&o.replaces, "replaces", nil, "with --against, files and directories of deployed objects that go when those of -f come")
 	f.StringVar(&o.kubernetes, "kubernetes-version", newestRules, "count by the rules of this version, 1.34 to 1.37")
 	f.StringVar(&o.at, "now", "", "the time, as 2026-01-01T12:00:00Z: a pod that is being deleted counts for its grace period only (default: now)")
 	f.BoolVar(&o.expand, "expand", false, "count the pods and claims that workloads make when they run at full strength")
 	f.IntVar(&o.nodes, "nodes", manifest.NodesUnknown, "on how many nodes each DaemonSet runs, with --expand (default: what its status says, else it is refused)")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "count what can be read even if something cannot")
-	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 2 when an object would be refused or a quota is exceeded, with --quota")
+	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 2 when an object would be refused or a quota is exceeded, with --quota, or unless the files fit, with --against")
 	f.StringVarP(&o.output, "output", "o", "", "wide, json or yaml")
 	f.Lookup("nodes").DefValue = "0" // says that the help shall not print one
+	completeFlag(cmd, "against", o.completeQuotaPaths)
 	completeWords(cmd, "output", formatWide, formatJSON, formatYAML)
 	completeWords(cmd, "kubernetes-version", "1.34", "1.35", "1.36", "1.37")
 }
@@ -106,8 +137,8 @@ func (o *usageOptions) complete() error {
 	switch {
 	case len(o.files) == 0:
 		return errors.New("nothing to count: name files or directories with -f, or - for standard input")
-	case o.exitCode && len(o.quotaFiles) == 0:
-		return errors.New("--exit-code needs --quota: without one nothing is limited")
+	case o.exitCode && len(o.quotaFiles) == 0 && o.against == "":
+		return errors.New("--exit-code needs --quota or --against: without one nothing is limited")
 	case o.nodes != manifest.NodesUnknown && !o.expand:
 		return errors.New("--nodes needs --expand: without it no workload is expanded")
 	case o.nodes < manifest.NodesUnknown:
@@ -117,7 +148,22 @@ func (o *usageOptions) complete() error {
 	case o.twiceStdin():
 		return errors.New("standard input can be read only once: name - once")
 	}
+	o.home = *o.flags.Namespace
+	if err := o.checkAgainst(); err != nil {
+		return err
+	}
 	return o.completeTime()
+}
+
+// checkAgainst refuses flags that do not go together with one quota of the hub.
+func (o *usageOptions) checkAgainst() error {
+	switch {
+	case o.against != "" && len(o.quotaFiles) > 0:
+		return errors.New("use --against for a quota at the hub, or --quota for those in files, not both")
+	case o.against == "" && len(o.replaces) > 0:
+		return errors.New("--replaces needs --against: it asks how much more is used than before")
+	}
+	return nil
 }
 
 func (o *usageOptions) completeTime() error {
@@ -134,7 +180,7 @@ func (o *usageOptions) completeTime() error {
 
 func (o *usageOptions) twiceStdin() bool {
 	n := 0
-	for _, paths := range [][]string{o.files, o.quotaFiles} {
+	for _, paths := range [][]string{o.files, o.quotaFiles, o.replaces} {
 		for _, path := range paths {
 			if path == "-" {
 				n++
@@ -175,7 +221,11 @@ func (o *usageOptions) run() error {
 }
 
 func (o *usageOptions) read(paths []string, rules string) *manifest.Input {
-	return manifest.Read(paths, manifest.Options{In: o.In, Namespace: *o.flags.Namespace, Rules: rules})
+	seen := bytes.NewReader(bytes.Clone(o.stdin.Bytes())) // other rules read the same again
+	return manifest.Read(paths, manifest.Options{
+		In:        io.MultiReader(seen, io.TeeReader(o.In, &o.stdin)),
+		Namespace: o.home, Rules: rules,
+	})
 }
 
 // hint says that workloads have pods, where none is counted.

@@ -67,11 +67,18 @@ func (o *usageOptions) readQuotas(rules string) quotas {
 func quotaOf(object *manifest.Object) *limits {
 	switch typed := object.Value.(type) {
 	case *corev1.ResourceQuota:
-		return &limits{Object: object, local: typed, hard: typed.Spec.Hard}
+		return &limits{Object: object, local: typed, hard: bounded(typed.Spec.Hard)}
 	case *v1alpha1.FleetQuota:
-		return &limits{Object: object, global: typed, hard: typed.Spec.Hard}
+		return &limits{Object: object, global: typed, hard: bounded(typed.Spec.Hard)}
 	}
 	return nil
+}
+
+// bounded is a copy of a list without quantities that nobody can reckon with.
+func bounded(list corev1.ResourceList) corev1.ResourceList {
+	list = list.DeepCopy()
+	evaluator.BoundAll(list)
+	return list
 }
 
 // add compiles a quota's scopes, or refuses them.

@@ -29,7 +29,7 @@ func (o *usageOptions) show(t *tally, answers []filled) error {
 
 // showAmounts prints a row per amount.
 func (o *usageOptions) showAmounts(t *tally) error {
-	columns := []column{{name: columnNamespace}, {name: "RESOURCE"}, {name: "USED"}, {name: "OBJECTS", wide: true}}
+	columns := []column{{name: columnNamespace}, {name: columnResource}, {name: columnUsed}, {name: "OBJECTS", wide: true}}
 	var rows []row
 	for _, u := range t.all() {
 		for _, name := range slices.Sorted(maps.Keys(u.used)) {

@@ -53,7 +53,8 @@ func TestKeyThatNoMemberCanCount(t *testing.T) {
 	x.member("east", memberCondition("Ready", "True", "Live"), memberCondition("Synced", "True", "Counted"))
 }
 
-// Resource claims are counted by the devices that they ask for.
+// Resource claims are counted by the devices that they ask for, and as the
+// extended resource that a device class names.
 func TestDevicesOfClaimsAreCounted(t *testing.T) {
 	t.Parallel()
 	const devices, count = "gold.deviceclass.resource.k8s.io/devices", "count/resourceclaims.resource.k8s.io"
@@ -62,8 +63,19 @@ func TestDevicesOfClaimsAreCounted(t *testing.T) {
 	x.becomes("all", complete, uses("pods", "0", count, "0", devices, "0"))
 	x.create("south", deviceClaim("two", "gold", 2), deviceClaim("one", "silver", 1))
 	x.becomes("all", complete, uses(count, "2", devices, "2"))
+	x.agrees("all", "south")
 	x.delete("south", resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), "two")
 	x.becomes("all", complete, uses(count, "1", devices, "0"))
+
+	const chips = "requests.example.com/chip"
+	_, err := x.Member("south").Kubernetes.ResourceV1().DeviceClasses().Create(t.Context(), &resourcev1.DeviceClass{
+		ObjectMeta: named("chip"), Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new("example.com/chip")},
+	}, metav1.CreateOptions{})
+	x.must(err)
+	x.create("south", deviceClaim("chips", "chip", 3), pod("chip", limits("example.com/chip", "1")))
+	x.change("all", func(s *v1alpha1.FleetQuotaSpec) { s.Hard = list(count, "10", devices, "5", chips, "8") })
+	x.becomes("all", complete, uses(count, "2", chips, "4"))
+	x.agrees("all", "south")
 }
 
 // Two quotas of one namespace each answer for themselves.

@@ -213,3 +213,57 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("the plugin printed a piece of a token: ...%s...", found)
 	}
 }
+
+func memberVersion(version string) func(*v1alpha1.FleetMember) error {
+	return func(m *v1alpha1.FleetMember) error {
+		if m.Status.Version != version {
+			return fmt.Errorf("version %q, want %q", m.Status.Version, version)
+		}
+		return nil
+	}
+}
+
+// What the plugin says that files would use of a global quota is what they do
+// use once they are there; and it says where they do not fit any more.
+func TestPluginAgainst(t *testing.T) {
+	t.Parallel()
+	x := shared.tenant(t, "east", "west")
+	x.create("east", pod("a", requests("cpu", "1500m")))
+	x.create("west", pod("b", requests("cpu", "1")))
+	x.quota("all", list("pods", "10", "requests.cpu", "4", "count/deployments.apps", "5"), in("east", "west"))
+	before := x.becomes("all", complete, uses("pods", "2", "requests.cpu", "2500m"))
+	x.member("east", memberVersion(x.version("east")))
+	x.member("west", memberVersion(x.version("west")))
+	p := x.plugin()
+
+	manifest := filepath.Join(t.TempDir(), "pod.yaml")
+	x.must(os.WriteFile(manifest, []byte(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}, "spec": {"containers": [`+
+		`{"name": "main", "image": "image", "resources": {"limits": {"cpu": "1"}}}]}}`), 0o600))
+	ask := func(more ...string) []string {
+		return append([]string{"usage", "-f", manifest, "--against", x.namespace + "/all", "--exit-code"}, more...)
+	}
+	table := p.run(ask()...)
+	t.Log(table)
+	p.shows(table, "requests.cpu", map[string]string{"WOULD USE": "1", "USED": "2500m", "HARD": "4", "LEFT": "500m", "FITS": "yes"})
+	if !strings.HasSuffix(table, "\nfits\n") || !strings.Contains(table, x.version("west")) {
+		t.Errorf("want it to fit, and the versions of members in\n%s", table)
+	}
+	text, _ := strings.CutSuffix(p.run(ask("-o", "json")...), "fits\n") // on standard error
+	after := &v1alpha1.FleetQuota{}
+	x.must(json.Unmarshal([]byte(text), after))
+	if now, err := x.get(t.Context(), "all"); err != nil || now.ResourceVersion != before.ResourceVersion {
+		t.Errorf("asking has changed the quota: %v", err)
+	}
+
+	x.create("west", pod("c", limits("cpu", "1")))
+	x.becomes("all", complete, func(q *v1alpha1.FleetQuota) error { return same("used", q.Status.Used, after.Status.Used) })
+	table, err := p.try(ask()...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasSuffix(table, "\ndoes not fit: requests.cpu is 500m short\n") {
+		t.Errorf("%v, want status 2 and what is short in\n%s", err, table)
+	}
+	p.run(ask("--replaces", manifest)...) // nothing is added
+	if text, err := p.try("usage", "-f", manifest, "--against", x.namespace+"/none"); err == nil || !strings.Contains(text, "not found") {
+		t.Errorf("a quota that is not there: %v\n%s", err, text)
+	}
+}

@@ -6,7 +6,7 @@
 // belong to types of Kubernetes. Without them the API server cannot tell what
 // a validation rule may cost, and refuses the definition.
 //
-//   - A quantity has at most 32 characters.
+//   - A quantity has at most 32 characters, and its exponent two digits.
 //   - A map of quantities has at most 64 entries.
 //   - A label or scope selector has at most 64 entries with at most 64 values,
 //     and no text in it is longer than a label key.

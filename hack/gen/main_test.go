@@ -32,6 +32,11 @@ func TestBoundsAreAddedWhereMarkersCannotReach(t *testing.T) {
 			in:   `{type: object, maxProperties: 8, additionalProperties: ` + quantity + `, maxLength: 9}}`,
 			want: `{type: object, maxProperties: 8, additionalProperties: ` + quantity + `, maxLength: 9}}`,
 		},
+		"an exponent has two digits": {
+			in: `{pattern: '^([0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$',
+				x-kubernetes-int-or-string: true, maxLength: 32}`,
+			want: `{pattern: '^([0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$', x-kubernetes-int-or-string: true, maxLength: 32}`,
+		},
 		"a port or a percentage is not a quantity": {
 			in:   `{x-kubernetes-int-or-string: true}`,
 			want: `{x-kubernetes-int-or-string: true}`,

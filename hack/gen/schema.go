@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // The bounds. The API server needs one on everything that a validation rule
 // may walk over.
 const (
@@ -17,6 +19,7 @@ func (s schema) bound() {
 	switch {
 	case s.isQuantity():
 		s.keep("maxLength", quantityLength)
+		s["pattern"] = shortExponent(s["pattern"])
 	case s.child("additionalProperties").isQuantity():
 		s.keep("maxProperties", quantityEntries)
 	case s.isSelector():
@@ -25,6 +28,17 @@ func (s schema) bound() {
 	for _, child := range s.children() {
 		child.bound()
 	}
+}
+
+// shortExponent is the pattern of a quantity with an exponent of at most two
+// digits. Whoever reads 1e-999999999 needs hours for it, and all memory.
+func shortExponent(pattern any) any {
+	const long, short = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`, `([eE](\+|-)?[0-9]{1,2})`
+	text, ok := pattern.(string)
+	if !ok {
+		return pattern
+	}
+	return strings.Replace(text, long, short, 1)
 }
 
 // boundSelector bounds every list, map and string of a selector, since it is a

@@ -2,8 +2,7 @@
 // fleetquota: everything is listed afresh through the API and summed by
 // Kubernetes' own evaluators, those that its quota controller runs.
 //
-// It is the yardstick of the end-to-end tests. ResourceClaims are not counted:
-// their evaluator needs running informers.
+// It is the yardstick of the end-to-end tests.
 package count
 
 import (
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +23,6 @@ import (
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/quota/v1/install"
@@ -41,10 +40,12 @@ func (c Cluster) Used(ctx context.Context, namespace string, spec corev1.Resourc
 	list := func(resource schema.GroupVersionResource) (cache.GenericLister, error) {
 		return lister{ctx: ctx, cluster: c, resource: resource}, nil
 	}
-	// Only the evaluator of ResourceClaims asks the informers, so that none is
-	// started.
-	configuration, err := install.NewQuotaConfigurationForControllers(list, informers.NewSharedInformerFactory(c.Kubernetes, 0))
+	caches := newCaches()
+	configuration, err := install.NewQuotaConfigurationForControllers(list, caches.factory)
 	if err != nil {
+		return nil, err
+	}
+	if err := caches.fill(ctx, c.Kubernetes, namespace); err != nil {
 		return nil, err
 	}
 	registry := generic.NewRegistry(configuration.Evaluators())
@@ -122,6 +123,8 @@ func (l lister) list(options metav1.ListOptions) (runtime.Object, error) {
 		return core.Services(l.namespace).List(l.ctx, options)
 	case corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"):
 		return core.PersistentVolumeClaims(l.namespace).List(l.ctx, options)
+	case resourcev1.SchemeGroupVersion.WithResource("resourceclaims"):
+		return l.cluster.Kubernetes.ResourceV1().ResourceClaims(l.namespace).List(l.ctx, options)
 	}
 	return l.cluster.Dynamic.Resource(l.resource).Namespace(l.namespace).List(l.ctx, options)
 }

@@ -53,6 +53,7 @@ type Object struct {
 	Namespace string // empty: the object is in none
 	Names     []string
 	Value     runtime.Object // of the type of its kind where that is built in, else unstructured
+	Guess     bool           // Resource is guessed from the kind
 	From      string         // what the object was made of, such as "Deployment team-a/web"; empty: it is in the files
 
 	item item
@@ -137,7 +138,7 @@ func (in *Input) inOrder(problems []Problem) []Problem {
 // settle finds an object's place, once all kinds are known.
 func (in *Input) settle(o *Object) {
 	namespaced, known := in.kinds.namespaced(o.Kind.GroupKind())
-	o.Resource = in.kinds.resource(o.Kind.GroupKind())
+	o.Resource, o.Guess = in.kinds.resource(o.Kind.GroupKind()), !known
 	switch {
 	case !namespaced:
 		o.Namespace = ""
@@ -187,6 +188,11 @@ func (in *Input) Served() []schema.GroupResource {
 		}
 	}
 	return served
+}
+
+// Guesses says whether it is a guess which resources of a group the files hold.
+func (in *Input) Guesses(group string) bool {
+	return slices.ContainsFunc(in.Objects, func(o *Object) bool { return o.Guess && o.Resource.Group == group })
 }
 
 // bad notes what could not be read.
