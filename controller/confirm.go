@@ -39,13 +39,13 @@ func (r *releases) listOf(namespace string, kind schema.GroupResource) *list {
 }
 
 // renew makes the list again, if it is time for that.
-func (l *list) renew(make func() (version string, same bool, err error)) error {
+func (l *list) renew(ask func() (version string, same bool, err error)) error {
 	const atLeast, share = 200 * time.Millisecond, 20
 	began := time.Now()
 	if began.Before(l.next) {
 		return nil
 	}
-	version, same, err := make()
+	version, same, err := ask()
 	l.next = time.Now().Add(max(atLeast, share*time.Since(began)))
 	if err == nil && same {
 		l.began, l.version = began, version
