@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetquota/fleetquota/evaluator"
+)
+
+// Reader reads the objects of one kind of one member. It is safe for concurrent
+// use.
+type Reader struct {
+	charges *Charges
+	kind    schema.GroupResource
+	set     *evaluator.Set
+	table   *table // nil: messages of the kind are not read
+	prefix  string // of its keys: the kind, and the rules by which it is charged
+	same    *cost  // of all objects of the kind; nil: it differs
+
+	mu         sync.Mutex // guards all below
+	namespaces map[string]string
+}
+
+// Reader makes a reader of a kind for a member that is charged by the set.
+func (c *Charges) Reader(kind schema.GroupResource, set *evaluator.Set) *Reader {
+	r := &Reader{
+		charges: c, kind: kind, set: set, table: c.tables[kind], namespaces: map[string]string{},
+		prefix: kind.String() + " " + set.Rules() + " ",
+	}
+	if _, served := set.For(kind); served && !set.Special(kind) {
+		r.same = r.charge(nil)
+	}
+	return r
+}
+
+// Reads says whether messages of the kind can be read. Others need to be decoded
+// for [Reader.Of].
+func (r *Reader) Reads() bool { return r.table != nil }
+
+// Version is that of the messages that are read, whatever else is served.
+func (r *Reader) Version() schema.GroupVersion { return r.table.kind.GroupVersion() }
+
+// Read reads the message of one object. The message is not kept.
+func (r *Reader) Read(data []byte) (*Object, error) {
+	w := r.charges.walk()
+	defer r.charges.done(w)
+	if err := w.object(data, r.table.whole, r.prefix, r.table.single); err != nil {
+		return nil, err
+	}
+	o := &Object{
+		Namespace: r.namespace(w.part[itsNamespace]), Name: string(w.part[itsName]), Version: string(w.part[itsVersion]), ends: w.ends,
+	}
+	var err error
+	if o.created, err = seconds(w.part[itsCreation]); err != nil {
+		return nil, err
+	}
+	o.cost, err = r.find(w, data)
+	return o, err
+}
+
+// find says what the object costs that the walk has gone through.
+func (r *Reader) find(w *walk, data []byte) (*cost, error) {
+	if r.table.single {
+		return r.decode(w)
+	}
+	if !w.lone {
+		found := r.charges.find(w.cut)
+		if found == nil {
+			key := string(w.cut)
+			var err error
+			if found, err = r.decode(w); err != nil {
+				return nil, err
+			}
+			if !found.record.IsZero() {
+				found = &cost{lone: true}
+			}
+			r.charges.note(key, found)
+		}
+		if !found.lone {
+			return found, nil
+		}
+	}
+	if err := w.object(data, r.table.whole, r.prefix, true); err != nil {
+		return nil, err
+	}
+	return r.decode(w)
+}
+
+// decode charges what a walk has cut out.
+func (r *Reader) decode(w *walk) (*cost, error) {
+	obj := r.table.make()
+	if err := obj.Unmarshal(w.cut[len(r.prefix):]); err != nil {
+		return nil, malformed("the API's decoder refuses it")
+	}
+	return r.charge(obj), nil
+}
+
+var errNotCounted = errors.New("no evaluator")
+
+// charge asks the evaluator what an object costs.
+func (r *Reader) charge(obj runtime.Object) *cost {
+	record, err := r.set.Record(r.kind, obj)
+	if err != nil {
+		return &cost{err: err}
+	}
+	e, served := r.set.For(r.kind)
+	switch {
+	case !served && r.set.Special(r.kind): // it costs nothing by itself
+		return &cost{record: record}
+	case !served:
+		return &cost{err: errNotCounted}
+	}
+	charge, err := e.Charge(obj, time.Time{})
+	return &cost{charge: charge, record: record, err: err}
+}
+
+// Of charges an object that has been decoded, or its metadata where no more is
+// needed.
+func (r *Reader) Of(obj runtime.Object) *Object {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return &Object{created: undated, cost: &cost{err: fmt.Errorf("read its metadata: %w", err)}}
+	}
+	o := Named(accessor)
+	if o.cost = r.same; o.cost == nil {
+		o.cost = r.charge(obj)
+	}
+	return o
+}
+
+// namespace is the text of a namespace, the same for all objects in it.
+func (r *Reader) namespace(text []byte) string {
+	const most = 10_000
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, found := r.namespaces[string(text)]
+	if !found {
+		if len(r.namespaces) >= most {
+			clear(r.namespaces)
+		}
+		known = string(text)
+		r.namespaces[known] = known
+	}
+	return known
+}
+
+// seconds reads a time as the API's decoder does: only its seconds.
+func seconds(data []byte) (int64, error) {
+	if len(data) == 0 {
+		return undated, nil
+	}
+	var at uint64
+	for len(data) > 0 {
+		number, typ, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return 0, malformed("a time")
+		}
+		size, err := sizeOf(number, typ, data[n:])
+		if err != nil {
+			return 0, err
+		}
+		if number <= 2 && typ != protowire.VarintType {
+			return 0, malformed("a time")
+		}
+		if number == 1 {
+			at, _ = protowire.ConsumeVarint(data[n:])
+		}
+		data = data[n+size:]
+	}
+	return int64(at), nil //nolint:gosec // a negative number is sent as this
+}
+
+// List reads the message of a list, one object after the other.
+func (r *Reader) List(data []byte) (*List, error) {
+	const listMeta, items = 1, 2
+	list := &List{}
+	for len(data) > 0 {
+		number, typ, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return nil, malformed("no field where one should be")
+		}
+		size, err := sizeOf(number, typ, data[n:])
+		if err != nil {
+			return nil, err
+		}
+		if number <= items && typ != protowire.BytesType {
+			return nil, malformed("a field of another type")
+		}
+		value := data[n : n+size]
+		data = data[n+size:]
+		switch number {
+		case listMeta:
+			content, _ := protowire.ConsumeBytes(value)
+			if err := list.ListMeta.Unmarshal(content); err != nil {
+				return nil, malformed("the metadata of a list")
+			}
+		case items:
+			content, _ := protowire.ConsumeBytes(value)
+			o, err := r.Read(content)
+			if err != nil {
+				return nil, err
+			}
+			if o.Name == "" {
+				return nil, malformed("an object without a name")
+			}
+			list.Items = append(list.Items, o)
+		}
+	}
+	return list, nil
+}
