@@ -170,7 +170,8 @@ func (e *engagement) agrees(ctx context.Context, namespace string, kinds map[sch
 		e.mu.Lock()
 		version := e.served[kind]
 		e.mu.Unlock()
-		source, _, err := e.lister(kind, version, namespace)
+		reader := e.reader(kind)
+		source, _, err := e.lister(reader, kind.WithVersion(version), namespace)
 		if err != nil {
 			return nil, false, err
 		}
@@ -178,7 +179,7 @@ func (e *engagement) agrees(ctx context.Context, namespace string, kinds map[sch
 		if err != nil {
 			return nil, false, err
 		}
-		objects, err := e.listed(kind, list)
+		objects, err := (&page{engagement: e, kind: kind, reader: reader}).charged(list)
 		if err != nil || !e.book.Agrees(kind, namespace, objects) {
 			return nil, false, err
 		}
@@ -189,12 +190,15 @@ func (e *engagement) agrees(ctx context.Context, namespace string, kinds map[sch
 	return versions, true, nil
 }
 
-// listed charges the objects of a list.
-func (e *engagement) listed(kind schema.GroupResource, list runtime.Object) ([]federation.Object, error) {
-	p := &page{engagement: e, kind: kind}
+// charged charges the objects of a list.
+func (p *page) charged(list runtime.Object) ([]federation.Object, error) {
 	var objects []federation.Object
 	err := meta.EachListItem(list, func(obj runtime.Object) error {
-		o, err := p.object(obj)
+		slim, err := p.slim(obj)
+		if err != nil {
+			return err
+		}
+		o, err := p.object(slim)
 		objects = append(objects, o)
 		return err
 	})
