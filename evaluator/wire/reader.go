@@ -157,61 +157,38 @@ func seconds(data []byte) (int64, error) {
 		return undated, nil
 	}
 	var at uint64
-	for len(data) > 0 {
-		number, typ, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return 0, malformed("a time")
+	s := scan{rest: data}
+	for s.next() {
+		if s.number <= 2 && s.is(protowire.VarintType) && s.number == 1 {
+			at = s.value
 		}
-		size, err := sizeOf(number, typ, data[n:])
-		if err != nil {
-			return 0, err
-		}
-		if number <= 2 && typ != protowire.VarintType {
-			return 0, malformed("a time")
-		}
-		if number == 1 {
-			at, _ = protowire.ConsumeVarint(data[n:])
-		}
-		data = data[n+size:]
 	}
-	return int64(at), nil //nolint:gosec // a negative number is sent as this
+	return int64(at), s.err //nolint:gosec // a negative number is sent as this
 }
 
 // List reads the message of a list, one object after the other.
 func (r *Reader) List(data []byte) (*List, error) {
 	const listMeta, items = 1, 2
 	list := &List{}
-	for len(data) > 0 {
-		number, typ, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return nil, malformed("no field where one should be")
+	s := scan{rest: data}
+	for s.next() {
+		if s.number > items || !s.is(protowire.BytesType) {
+			continue
 		}
-		size, err := sizeOf(number, typ, data[n:])
+		if s.number == listMeta {
+			if err := list.ListMeta.Unmarshal(s.content); err != nil {
+				return nil, malformed("the metadata of a list")
+			}
+			continue
+		}
+		o, err := r.Read(s.content)
 		if err != nil {
 			return nil, err
 		}
-		if number <= items && typ != protowire.BytesType {
-			return nil, malformed("a field of another type")
+		if o.Name == "" {
+			return nil, malformed("an object without a name")
 		}
-		value := data[n : n+size]
-		data = data[n+size:]
-		switch number {
-		case listMeta:
-			content, _ := protowire.ConsumeBytes(value)
-			if err := list.ListMeta.Unmarshal(content); err != nil {
-				return nil, malformed("the metadata of a list")
-			}
-		case items:
-			content, _ := protowire.ConsumeBytes(value)
-			o, err := r.Read(content)
-			if err != nil {
-				return nil, err
-			}
-			if o.Name == "" {
-				return nil, malformed("an object without a name")
-			}
-			list.Items = append(list.Items, o)
-		}
+		list.Items = append(list.Items, o)
 	}
-	return list, nil
+	return list, s.err
 }

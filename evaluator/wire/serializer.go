@@ -57,17 +57,25 @@ func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 		return e.Serializer.Decode(data, defaults, into)
 	}
 	const typ, object, raw = 1, 2, 1
-	err := eachBytes(data, object, func(number protowire.Number, value []byte) error {
-		if number == typ {
-			event.Type = eventType(value)
-			return nil
+	s := scan{rest: data}
+	for s.next() {
+		switch {
+		case s.number > object || !s.is(protowire.BytesType):
+		case s.number == typ:
+			event.Type = eventType(s.content)
+		default:
+			o := scan{rest: s.content}
+			for o.next() {
+				if o.number == raw && o.is(protowire.BytesType) {
+					event.Object.Raw = o.content
+				}
+			}
+			if o.err != nil {
+				return nil, nil, o.err
+			}
 		}
-		return eachBytes(value, raw, func(_ protowire.Number, value []byte) error {
-			event.Object.Raw = value
-			return nil
-		})
-	})
-	return event, defaults, err
+	}
+	return event, defaults, s.err
 }
 
 // eventType is the text of an event's type, which is one of few.
@@ -78,31 +86,6 @@ func eventType(text []byte) string {
 		}
 	}
 	return "unknown"
-}
-
-// eachBytes visits the fields up to a number, which are all of bytes.
-func eachBytes(data []byte, last protowire.Number, visit func(protowire.Number, []byte) error) error {
-	for len(data) > 0 {
-		number, typ, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return malformed("no field where one should be")
-		}
-		size, err := sizeOf(number, typ, data[n:])
-		if err != nil {
-			return err
-		}
-		if number <= last {
-			if typ != protowire.BytesType {
-				return malformed("a field of another type")
-			}
-			value, _ := protowire.ConsumeBytes(data[n:])
-			if err := visit(number, value); err != nil {
-				return err
-			}
-		}
-		data = data[n+size:]
-	}
-	return nil
 }
 
 // decoder decodes one body, or the objects of one watch.
@@ -156,25 +139,37 @@ type envelope struct {
 func open(data []byte) (envelope, error) {
 	const typeMeta, raw, encoding = 1, 2, 3
 	var env envelope
-	err := eachBytes(data, encoding, func(number protowire.Number, value []byte) error {
-		switch number {
-		case typeMeta:
-			return eachBytes(value, 2, func(number protowire.Number, value []byte) error {
-				if number == 1 {
-					env.version = value
-				} else {
-					env.kind = value
-				}
-				return nil
-			})
-		case raw:
-			env.raw = value
-		case encoding:
-			env.encoded = len(value) > 0
+	s := scan{rest: data}
+	for s.next() {
+		switch {
+		case s.number > encoding || !s.is(protowire.BytesType):
+		case s.number == raw:
+			env.raw = s.content
+		case s.number == encoding:
+			env.encoded = len(s.content) > 0
+		case s.number == typeMeta:
+			if err := env.name(s.content); err != nil {
+				return env, err
+			}
 		}
-		return nil
-	})
-	return env, err
+	}
+	return env, s.err
+}
+
+// name notes what is in the envelope.
+func (e *envelope) name(data []byte) error {
+	const version, kind = 1, 2
+	s := scan{rest: data}
+	for s.next() {
+		switch {
+		case s.number > kind || !s.is(protowire.BytesType):
+		case s.number == version:
+			e.version = s.content
+		default:
+			e.kind = s.content
+		}
+	}
+	return s.err
 }
 
 // decodeFull reads what is not protobuf.

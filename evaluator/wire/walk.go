@@ -1,18 +1,11 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// ErrMalformed is what an error is that a message causes.
-var ErrMalformed = errors.New("malformed message")
-
-func malformed(what string) error { return fmt.Errorf("%w: %s", ErrMalformed, what) }
 
 // walk cuts what decides out of one message. It is used again for the next.
 type walk struct {
@@ -41,53 +34,31 @@ func (w *walk) object(data []byte, m *message, prefix string, own bool) error {
 	return w.message(data, m)
 }
 
-// message goes through the fields of a message. Where the API's decoder would
-// refuse what it finds, or take something else for it, this does not go on.
+// message goes through the fields of a message.
 func (w *walk) message(data []byte, m *message) error {
 	if w.seen++; w.seen > mostInside {
 		return malformed("too many parts")
 	}
-	for len(data) > 0 {
-		number, typ, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return malformed("no field where one should be")
+	s := scan{rest: data}
+	for s.next() {
+		r := m.rule(s.number)
+		if r == nil || !s.is(r.typ) {
+			continue
 		}
-		size, err := sizeOf(number, typ, data[n:])
-		if err != nil {
+		if err := w.field(r, &s); err != nil {
 			return err
 		}
-		if r := m.rule(number); r != nil {
-			if typ != r.typ {
-				return malformed("a field of another type")
-			}
-			if err := w.field(r, data[:n+size], data[n:n+size]); err != nil {
-				return err
-			}
-		}
-		data = data[n+size:]
 	}
-	return nil
-}
-
-// sizeOf is the length of a field's value. Nothing that is sent is a group.
-func sizeOf(number protowire.Number, typ protowire.Type, data []byte) (int, error) {
-	if typ == protowire.StartGroupType || typ == protowire.EndGroupType {
-		return 0, malformed("a group")
-	}
-	size := protowire.ConsumeFieldValue(number, typ, data)
-	if size < 0 {
-		return 0, malformed("a field that does not end")
-	}
-	return size, nil
+	return s.err
 }
 
 // field does with a field what its rule says.
-func (w *walk) field(r *rule, all, value []byte) error {
+func (w *walk) field(r *rule, s *scan) error {
 	if r.lone {
 		w.lone = true
 	}
 	if r.part != nothing {
-		w.part[r.part], _ = protowire.ConsumeBytes(value)
+		w.part[r.part] = s.content
 	}
 	if r.own && !w.own {
 		return nil
@@ -95,23 +66,20 @@ func (w *walk) field(r *rule, all, value []byte) error {
 	switch r.how {
 	case skip:
 	case keep:
-		w.cut = append(w.cut, all...)
+		w.cut = append(w.cut, s.all...)
 	case present:
-		w.cut = protowire.AppendTag(w.cut, r.number, r.typ)
-		w.cut = append(w.cut, 0)
+		w.cut = append(protowire.AppendTag(w.cut, r.number, r.typ), 0)
 	case nonzero:
-		w.cut = protowire.AppendTag(w.cut, r.number, r.typ)
-		w.cut = append(w.cut, sign(value))
+		w.cut = append(protowire.AppendTag(w.cut, r.number, r.typ), sign(s.value))
 	case inside:
-		content, _ := protowire.ConsumeBytes(value)
-		return w.inside(r, content)
+		return w.inside(r, s.content)
 	}
 	return nil
 }
 
 // sign is 0 for a 32-bit number that is, and else 1.
-func sign(value []byte) byte {
-	if number, _ := protowire.ConsumeVarint(value); uint32(number) == 0 { //nolint:gosec // so does the API's decoder
+func sign(value uint64) byte {
+	if uint32(value) == 0 { //nolint:gosec // so does the API's decoder
 		return 0
 	}
 	return 1
@@ -126,17 +94,16 @@ func (w *walk) inside(r *rule, content []byte) error {
 		}
 	}
 	const room = 4 // for 7 bits each, which is more than mostBytes
-	w.cut = protowire.AppendTag(w.cut, r.number, r.typ)
-	w.cut = append(w.cut, 0, 0, 0, 0)
+	w.cut = append(protowire.AppendTag(w.cut, r.number, r.typ), make([]byte, room)...)
 	begin := len(w.cut)
 	if err := w.message(content, r.within); err != nil {
 		return err
 	}
 	length := len(w.cut) - begin
 	for i := range room - 1 {
-		w.cut[begin-room+i] = byte(length>>(7*i))&0x7f | 0x80
+		w.cut[begin-room+i] = byte(length>>(7*i)) | 0x80 //nolint:gosec // seven bits of it
 	}
-	w.cut[begin-1] = byte(length >> (7 * (room - 1)))
+	w.cut[begin-1] = byte(length >> (7 * (room - 1))) //nolint:gosec // the rest of it
 	return nil
 }
 
@@ -144,29 +111,17 @@ func (w *walk) inside(r *rule, content []byte) error {
 // are looked for. If it is there more than once, the last counts.
 func (w *walk) wanted(r *rule, content []byte) (bool, error) {
 	var first, second []byte
-	for len(content) > 0 {
-		number, typ, n := protowire.ConsumeTag(content)
-		if n < 0 {
-			return false, malformed("no field where one should be")
+	s := scan{rest: content}
+	for s.next() {
+		switch {
+		case s.number == 1 && s.is(protowire.BytesType):
+			first = s.content
+		case s.number == 2:
+			second = s.content
 		}
-		size, err := sizeOf(number, typ, content[n:])
-		if err != nil {
-			return false, err
-		}
-		if number <= 2 && typ == protowire.BytesType {
-			value, _ := protowire.ConsumeBytes(content[n:])
-			if number == 1 {
-				first = value
-			} else {
-				second = value
-			}
-		} else if number == 1 {
-			return false, malformed("a field of another type")
-		}
-		content = content[n+size:]
 	}
 	if string(first) == metav1.InitialEventsAnnotationKey {
 		w.ends = string(second) == "true"
 	}
-	return slices.ContainsFunc(r.only, func(value string) bool { return string(first) == value }), nil
+	return slices.ContainsFunc(r.only, func(value string) bool { return string(first) == value }), s.err
 }
