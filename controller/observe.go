@@ -172,7 +172,8 @@ func pause(ctx context.Context, d time.Duration) {
 // itself is given as long as a member is before it counts as stale.
 func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err error, since time.Time) {
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
+	understood := !errors.Is(err, wire.ErrMalformed)
+	if err == nil || understood && !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", clusters.Explain(err))
