@@ -172,11 +172,14 @@ func pause(ctx context.Context, d time.Duration) {
 // itself is given as long as a member is before it counts as stale.
 func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err error, since time.Time) {
 	var status apierrors.APIStatus
-	understood := !errors.Is(err, wire.ErrMalformed)
-	if err == nil || understood && !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
+	reason := clusters.Explain(err)
+	switch {
+	case errors.Is(err, wire.ErrMalformed):
+		reason = wire.ErrMalformed
+	case err == nil || !errors.As(err, &status) || apierrors.IsUnauthorized(err):
 		return
 	}
-	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", clusters.Explain(err))
+	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", reason)
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		e.observers.trouble.Store(true)
@@ -190,7 +193,7 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 }
 
 // reasonListFailed says that the member answers requests for the kind with
-// errors of its own.
+// errors of its own, or with what nobody can read.
 const reasonListFailed = "ListFailed"
 
 // trustFor is how long numbers are relied on without a sign of life.

@@ -65,8 +65,7 @@ func fieldsOf(t reflect.Type) map[string]tagged {
 		}
 	}
 	all := map[string]tagged{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		tag := strings.Split(f.Tag.Get("protobuf"), ",")
 		number, err := strconv.ParseInt(tag[min(1, len(tag)-1)], 10, 32)
 		if err != nil {

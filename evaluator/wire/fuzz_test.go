@@ -72,7 +72,7 @@ func FuzzWireBody(f *testing.F) {
 	f.Add(append([]byte("k8s\x00"), append(field(1, field(1, []byte("v1")), field(2, []byte("Status"))), field(2)...)...))
 	f.Add(append(field(1, []byte("ADDED")), field(2, field(1, encoded(f, pod)))...))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`))
-	serializer := wire.NewCharges(1 << 20).Reader(corev1.Resource("pods"), setOf("v1.37.2")).Serializer(scheme.Codecs.WithoutConversion())
+	serializer := wire.NewCharges(1<<20).Reader(corev1.Resource("pods"), setOf("v1.37.2")).Serializer(scheme.Codecs.WithoutConversion())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if absurd.Match(data) {
 			return

@@ -84,5 +84,5 @@ func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 
 // DeepCopyObject is for runtime.Object.
 func (l *List) DeepCopyObject() runtime.Object {
-	return &List{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
+	return &List{ListMeta: *l.DeepCopy(), Items: slices.Clone(l.Items)}
 }

@@ -67,30 +67,34 @@ func (r *Reader) Read(data []byte) (*Object, error) {
 
 // find says what the object costs that the walk has gone through.
 func (r *Reader) find(w *walk, data []byte) (*cost, error) {
-	if r.table.single {
+	switch {
+	case r.table.single:
 		return r.decode(w)
-	}
-	if !w.lone {
-		found := r.charges.find(w.cut)
-		if found == nil {
-			key := string(w.cut)
-			var err error
-			if found, err = r.decode(w); err != nil {
-				return nil, err
-			}
-			if !found.record.IsZero() {
-				found = &cost{lone: true}
-			}
-			r.charges.note(key, found)
-		}
-		if !found.lone {
-			return found, nil
+	case !w.lone:
+		if found, err := r.shared(w); err != nil || !found.lone {
+			return found, err
 		}
 	}
 	if err := w.object(data, r.table.whole, r.prefix, true); err != nil {
 		return nil, err
 	}
 	return r.decode(w)
+}
+
+// shared says what all objects cost that have the same deciding bytes.
+func (r *Reader) shared(w *walk) (*cost, error) {
+	if found := r.charges.find(w.cut); found != nil {
+		return found, nil
+	}
+	found, err := r.decode(w)
+	if err != nil {
+		return nil, err
+	}
+	if !found.record.IsZero() {
+		found = &cost{lone: true}
+	}
+	r.charges.note(string(w.cut), found)
+	return found, nil
 }
 
 // decode charges what a walk has cut out.
@@ -163,7 +167,7 @@ func seconds(data []byte) (int64, error) {
 			at = s.value
 		}
 	}
-	return int64(at), s.err //nolint:gosec // a negative number is sent as this
+	return int64(at), s.err
 }
 
 // List reads the message of a list, one object after the other.
@@ -176,7 +180,7 @@ func (r *Reader) List(data []byte) (*List, error) {
 			continue
 		}
 		if s.number == listMeta {
-			if err := list.ListMeta.Unmarshal(s.content); err != nil {
+			if err := list.Unmarshal(s.content); err != nil {
 				return nil, malformed("the metadata of a list")
 			}
 			continue

@@ -36,33 +36,39 @@ func (s *scan) next() bool {
 	if at <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
 		return s.end("no field where one should be")
 	}
-	s.number, s.typ = protowire.Number(tag>>3), protowire.Type(tag&7) //nolint:gosec // it fits
+	s.number, s.typ = protowire.Number(tag>>3), protowire.Type(tag&7)
 	s.content, s.value = nil, 0
-	size := 0
+	size := s.read(s.rest[at:])
+	if size < 0 {
+		return s.end("a field that does not end, or of no type")
+	}
+	s.all, s.rest = s.rest[:at+size], s.rest[at+size:]
+	return true
+}
+
+// read reads the value of the field, and says how many bytes it takes; less than
+// 0: it is none.
+func (s *scan) read(data []byte) int {
+	size := -1
 	switch s.typ {
 	case protowire.VarintType:
-		s.value, size = varint(s.rest[at:])
+		s.value, size = varint(data)
 	case protowire.BytesType:
-		length, n := varint(s.rest[at:])
-		if n <= 0 || length > uint64(len(s.rest)-at-n) {
-			return s.end("a field that does not end")
+		length, n := varint(data)
+		if n > 0 && length <= uint64(len(data)-n) { //nolint:gosec // what is left is not negative
+			size = n + int(length) //nolint:gosec // no longer than what is left
+			s.content = data[n:size]
 		}
-		at, size = at+n, int(length) //nolint:gosec // it fits
-		s.content = s.rest[at : at+size]
 	case protowire.Fixed32Type:
 		size = 4
 	case protowire.Fixed64Type:
 		size = 8
 	case protowire.StartGroupType, protowire.EndGroupType:
-		return s.end("a group")
-	default:
-		return s.end("a field of no type")
 	}
-	if size < 0 || size > len(s.rest)-at || size == 0 && s.typ == protowire.VarintType {
-		return s.end("a field that does not end")
+	if size > len(data) {
+		return -1
 	}
-	s.all, s.rest = s.rest[:at+size], s.rest[at+size:]
-	return true
+	return size
 }
 
 func (s *scan) end(what string) bool {

@@ -88,7 +88,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		frames.Write(event.Bytes())
 	}
-	w.(http.Flusher).Flush()
+	http.NewResponseController(w).Flush()
 	<-s.end
 }
 
@@ -117,7 +117,10 @@ type story struct {
 }
 
 func (s story) tell(what string, obj any) error {
-	o := obj.(*wire.Object)
+	o, ok := obj.(*wire.Object)
+	if !ok {
+		return fmt.Errorf("it is a %T", obj)
+	}
 	charge, _, err := o.Cost()
 	s.told <- fmt.Sprintf("%s %s/%s at %s costs %d", what, o.Namespace, o.Name, o.Version, len(charge.Amounts))
 	return err
