@@ -266,21 +266,19 @@ func (p *page) Delete(obj any) error {
 
 // Replace notes a complete list.
 func (p *page) Replace(list []any, version string) error {
-	objects := make([]federation.Object, 0, len(list))
 	p.hear()
+	slims := make([]*wire.Object, 0, len(list))
 	var errs []error
 	for _, obj := range list {
 		slim, err := p.slim(obj)
+		if err == nil {
+			_, err = p.object(slim)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		o, err := p.object(slim)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		objects = append(objects, o)
+		slims = append(slims, slim)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -288,7 +286,8 @@ func (p *page) Replace(list []any, version string) error {
 	p.listed.Store(true)
 	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
-		for _, o := range objects {
+		for _, slim := range slims {
+			o, _ := p.object(slim) //nolint:errcheck // it has been asked above
 			if !yield(o) {
 				return
 			}

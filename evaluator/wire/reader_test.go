@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -245,4 +246,29 @@ func TestWhatIsOneObjectsOwnIsNotRemembered(t *testing.T) {
 			runtime.KeepAlive(reader)
 		})
 	}
+}
+
+// Members are read at the same time, and remember charges for each other.
+func TestReadersOfManyMembers(t *testing.T) {
+	charges := wire.NewCharges(64 << 10)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			set := setOf("v1.37.2")
+			reader := charges.Reader(corev1.Resource("pods"), set)
+			for i := range 300 {
+				data, full := podOf("c", "cpu", fmt.Sprint(i)), &corev1.Pod{}
+				if err := full.Unmarshal(data); err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := reader.Read(data)
+				if err != nil || !wantAsWhole(t, set, corev1.Resource("pods"), full, got) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
