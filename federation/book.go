@@ -75,7 +75,7 @@ func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Bo
 	}
 	return &Book{
 		ledger: l, member: member, moved: moved, change: func(Change) {}, set: set,
-		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(), links: newLinks(),
+		kinds: map[schema.GroupResource]*kind{}, costs: newInterner(), timers: newTimers(), links: newLinks(),
 	}
 }
 
@@ -323,7 +323,7 @@ func (b *Book) Close() {
 // list was never complete among it. The caller holds the lock.
 func (b *Book) end() {
 	b.closed = true
-	b.costs, b.timers, b.links = nil, newTimers(), newLinks()
+	b.costs, b.timers, b.links = interner{}, newTimers(), newLinks()
 	maps.DeleteFunc(b.kinds, func(_ schema.GroupResource, k *kind) bool { return !k.synced })
 }
 
