@@ -73,10 +73,7 @@ func measureOurs(all []costs, o options) error {
 	var changing, noting, asking []func() error
 	for _, c := range all {
 		progress("one change among %d pods, ours", c.pods)
-		u, err := newOurs()
-		if err != nil {
-			return err
-		}
+		u := newOurs()
 		serializer := newReader().Serializer(full())
 		if err := fill(c.pods, serializer, u.set); err != nil {
 			return err
@@ -173,14 +170,23 @@ func resized(p *corev1.Pod) *corev1.Pod {
 }
 
 // notes is work that notes the same changes for all n pods in random order,
-// with charges that are at hand.
+// with charges that are at hand as a reader gives them.
 func notes(n int, u *ours) (func() error, error) {
 	states := [2][]federation.Object{make([]federation.Object, n), make([]federation.Object, n)}
+	reader := newReader()
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n) //nolint:gosec // the same order in each run
 	for place, i := range order {
 		before := pod(i)
 		for state, p := range []*corev1.Pod{resized(before), before} {
-			charge, err := u.pods.Charge(p, time.Now())
+			message, err := p.Marshal()
+			if err != nil {
+				return nil, err
+			}
+			slim, err := reader.Read(message)
+			if err != nil {
+				return nil, err
+			}
+			charge, _, err := slim.Cost()
 			if err != nil {
 				return nil, err
 			}

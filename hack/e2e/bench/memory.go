@@ -50,13 +50,10 @@ func memoryPerPod(_ context.Context, o options) ([]row, error) {
 // keptByOurs is the bytes that n pods take in all that we keep.
 func keptByOurs(n int) (float64, error) {
 	progress("memory of %d pods, ours", n)
-	u, err := newOurs()
-	if err != nil {
-		return 0, err
-	}
+	u := newOurs()
 	before := heap()
 	reader := newReader()
-	_, err = kept(n, reader.Serializer(full()), u.set)
+	_, err := kept(n, reader.Serializer(full()), u.set)
 	took := heap() - before
 	if err != nil {
 		return 0, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,24 +22,19 @@ import (
 
 // ours is what the hub keeps of one member's pods.
 type ours struct {
-	pods   evaluator.Evaluator
 	ledger *federation.Ledger
 	book   *federation.Book
 }
 
 const memberName = "member"
 
-func newOurs() (*ours, error) {
+func newOurs() *ours {
 	set := evaluator.NewSet(kubernetesVersion(), []schema.GroupResource{podKind()})
-	pods, found := set.For(podKind())
-	if !found {
-		return nil, errors.New("there is no evaluator of pods")
-	}
 	ledger := federation.NewLedger(nil)
 	ledger.Mark(memberName, federation.Reach{Phase: v1alpha1.Live})
 	book := ledger.Open(memberName, set, nil)
 	book.Replace(podKind(), func(func(federation.Object) bool) {})
-	return &ours{pods: pods, ledger: ledger, book: book}, nil
+	return &ours{ledger: ledger, book: book}
 }
 
 // newReader reads pods as the hub's observer does.
