@@ -16,8 +16,7 @@ import (
 var absurd = regexp.MustCompile(`[eE]-[0-9]{4,}`) // merely reading such a quantity takes minutes
 
 // FuzzWireObject reads any bytes as an object of any kind: that is an error, or
-// costs what the whole object costs, also when it is found by what was read
-// before.
+// costs what the whole object costs, also when the charge is remembered.
 func FuzzWireObject(f *testing.F) {
 	for i, k := range kinds {
 		for seed := range uint64(5) {
@@ -30,7 +29,6 @@ func FuzzWireObject(f *testing.F) {
 			f.Add(uint8(i), uint8(seed), data)
 		}
 	}
-	charges := wire.NewCharges(1 << 20)
 	var sets []*evaluator.Set
 	for _, version := range versions {
 		sets = append(sets, setOf(version))
@@ -45,8 +43,9 @@ func FuzzWireObject(f *testing.F) {
 		}
 		full := k.make()
 		wrong := full.Unmarshal(data)
+		reader := wire.NewCharges(0).Reader(k.GroupResource, set) // what is remembered would make each run another
 		for range 2 {
-			got, err := charges.Reader(k.GroupResource, set).Read(data)
+			got, err := reader.Read(data)
 			if err != nil {
 				if !errors.Is(err, wire.ErrMalformed) {
 					t.Fatal(err)
