@@ -116,7 +116,11 @@ func (s *side) read(kind schema.GroupResource, object runtime.Object) (evaluator
 	if kind == resourcev1.Resource("deviceclasses") && !s.set.Special(kind) {
 		return none, evaluator.Record{}, nil
 	}
-	message, err := object.(interface{ Marshal() ([]byte, error) }).Marshal()
+	sent, ok := object.(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		return none, evaluator.Record{}, fmt.Errorf("a %T has no message", object)
+	}
+	message, err := sent.Marshal()
 	if err != nil {
 		return none, evaluator.Record{}, err
 	}
