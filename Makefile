@@ -20,7 +20,7 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod hack/*/go.mod hack/conforma
 CODE := $(filter-out hack/tools,$(MODULES))
 
 # These packages have goroutines. The race detector needs a C compiler, so without one the tests run without it.
-CONCURRENT := ./federation/... ./clusters/... ./controller/...
+CONCURRENT := ./evaluator/wire/... ./federation/... ./clusters/... ./controller/...
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 ##@ Use
@@ -47,7 +47,7 @@ demo-down: ## stop the demo and remove what it left
 .PHONY: test
 test: ## run all tests that need no Docker, short end-to-end tests last; 15 min the first time, for Kubernetes is built
 	go test $(RACE) $(CONCURRENT)
-	go test $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(federation|clusters|controller)(/|$$)')
+	go test $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(evaluator/wire|federation|clusters|controller)(/|$$)')
 	cd hack/gen && go test ./...
 	cd hack/fleet && go run . build && go test -timeout 20m ./...
 	cd hack/conformance && go test -timeout 20m ./...

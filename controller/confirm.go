@@ -87,7 +87,8 @@ func (e *engagement) agrees(ctx context.Context, namespace string, kind schema.G
 	e.mu.Lock()
 	served := e.served[kind]
 	e.mu.Unlock()
-	source, _, err := e.lister(kind, served, namespace)
+	reader := e.reader(kind)
+	source, _, err := e.lister(reader, kind.WithVersion(served), namespace)
 	if err != nil {
 		return "", false, err
 	}
@@ -95,7 +96,7 @@ func (e *engagement) agrees(ctx context.Context, namespace string, kind schema.G
 	if err != nil {
 		return "", false, err
 	}
-	objects, err := e.listed(kind, answer)
+	objects, err := (&page{engagement: e, kind: kind, reader: reader}).charged(answer)
 	if err != nil {
 		return "", false, err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/fleetquota/fleetquota/clusters"
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1/client"
@@ -87,10 +88,11 @@ type hub struct {
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 
-	ledger *federation.Ledger
-	quotas *quotas   // the FleetQuotas
-	roster *roster   // the members, as they are known now
-	report *reporter // writes the status of FleetQuotas
+	ledger  *federation.Ledger
+	charges *wire.Charges // of the objects of all members
+	quotas  *quotas       // the FleetQuotas
+	roster  *roster       // the members, as they are known now
+	report  *reporter     // writes the status of FleetQuotas
 }
 
 // Run watches the members and keeps every status until ctx ends. When it
@@ -139,7 +141,7 @@ func newHub(o Options) (*hub, error) {
 	h.roster = newRoster(h)
 	h.metrics = newMetrics(h.roster.drifting)
 	h.report = newReporter(h)
-	h.ledger = federation.NewLedger(h.moved)
+	h.ledger, h.charges = federation.NewLedger(h.moved), wire.NewCharges(0)
 	return h, nil
 }
 

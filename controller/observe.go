@@ -10,22 +10,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/fleetquota/fleetquota/clusters"
-	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 )
 
@@ -101,14 +96,15 @@ func (o *observers) troubled() bool { return o.trouble.Load() }
 // observe keeps one kind's page of the book until ctx ends.
 func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, version string) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", kind.String()))
-	source, example, err := e.lister(kind, version, metav1.NamespaceAll)
+	reader := e.reader(kind)
+	source, example, err := e.lister(reader, kind.WithVersion(version), metav1.NamespaceAll)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot watch")
 		e.book.Fail(kind, "NoClient")
 		return
 	}
 	var silent klog.Logger // client-go's reflector logs what the member says
-	page := &page{engagement: e, kind: kind}
+	page := &page{engagement: e, kind: kind, reader: reader}
 	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
 		Logger: &silent, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
 	})
@@ -176,10 +172,14 @@ func pause(ctx context.Context, d time.Duration) {
 // itself is given as long as a member is before it counts as stale.
 func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err error, since time.Time) {
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
+	reason := clusters.Explain(err)
+	switch {
+	case errors.Is(err, wire.ErrMalformed):
+		reason = wire.ErrMalformed
+	case err == nil || !errors.As(err, &status) || apierrors.IsUnauthorized(err):
 		return
 	}
-	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", clusters.Explain(err))
+	klog.FromContext(ctx).V(2).Info("Cannot list or watch", "err", reason)
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		e.observers.trouble.Store(true)
@@ -193,49 +193,18 @@ func (e *engagement) failed(ctx context.Context, kind schema.GroupResource, err 
 }
 
 // reasonListFailed says that the member answers requests for the kind with
-// errors of its own.
+// errors of its own, or with what nobody can read.
 const reasonListFailed = "ListFailed"
 
 // trustFor is how long numbers are relied on without a sign of life.
 const trustFor = 20 * time.Second
-
-// lister is how to list and watch a kind in a namespace: as what it is where charges depend on
-// it, and else its metadata alone.
-func (e *engagement) lister(kind schema.GroupResource, version, namespace string) (cache.ListerWatcher, runtime.Object, error) {
-	examples := map[string]runtime.Object{
-		"pods": &corev1.Pod{}, "services": &corev1.Service{}, "persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
-	}
-	if example := examples[kind.Resource]; kind.Group == "" && example != nil {
-		core := e.conn.Kubernetes.CoreV1().RESTClient()
-		return cache.NewListWatchFromClient(core, kind.Resource, namespace, fields.Everything()), example, nil
-	}
-	devices := map[schema.GroupResource]runtime.Object{
-		resourcev1.Resource("resourceclaims"): &resourcev1.ResourceClaim{}, resourcev1.Resource("deviceclasses"): &resourcev1.DeviceClass{},
-	}
-	if example := devices[kind]; example != nil {
-		client := e.conn.Kubernetes.ResourceV1().RESTClient()
-		return cache.NewListWatchFromClient(client, kind.Resource, namespace, fields.Everything()), example, nil
-	}
-	api, err := metadata.NewForConfigAndClient(metadata.ConfigFor(e.conn.Config), e.conn.Client)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects := api.Resource(kind.WithVersion(version)).Namespace(namespace)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return objects.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return objects.Watch(ctx, o)
-		},
-	}, &metav1.PartialObjectMetadata{}, nil
-}
 
 // page is the store of one reflector: it charges objects into the book and
 // keeps none of them.
 type page struct {
 	engagement *engagement
 	kind       schema.GroupResource
+	reader     *wire.Reader
 	heard      atomic.Int64 // when the member last sent anything of the kind, in ns
 	listed     atomic.Bool  // this observer has got a complete list
 }
@@ -248,50 +217,32 @@ func (p *page) Bookmark(string) error {
 	return nil
 }
 
-// slim is what is kept of an object while a list is still arriving.
-type slim struct {
-	metav1.ObjectMeta
-
-	charge evaluator.Charge
-	record evaluator.Record
-}
-
 // Transformer makes a list that arrives as a stream take little memory.
 func (p *page) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		o, err := p.object(obj)
-		if err != nil {
-			return nil, err
-		}
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
-		return &slim{charge: o.Charge, record: o.Record, ObjectMeta: metav1.ObjectMeta{
-			Namespace: accessor.GetNamespace(), Name: accessor.GetName(), CreationTimestamp: accessor.GetCreationTimestamp(),
-		}}, nil
+		p.hear()
+		return p.slim(obj)
 	}
 }
 
 // Add notes an object.
 func (p *page) Add(obj any) error {
-	o, err := p.object(obj)
+	p.hear()
+	slim, err := p.slim(obj)
 	if err != nil {
 		return err
 	}
-	p.reached(obj)
+	o, err := p.object(slim)
+	if err != nil {
+		return err
+	}
+	p.UpdateResourceVersion(slim.Version)
 	p.engagement.book.Set(p.kind, o)
 	return nil
 }
 
-// reached notes up to where the watch has come, before its event is noted.
-func (p *page) reached(obj any) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		p.UpdateResourceVersion(accessor.GetResourceVersion())
-	}
-}
-
-// UpdateResourceVersion notes up to where the watch has come.
+// UpdateResourceVersion notes up to where the watch has come, before its event
+// is noted.
 func (p *page) UpdateResourceVersion(version string) {
 	p.engagement.book.Reached(p.kind, version)
 }
@@ -302,29 +253,32 @@ func (p *page) Update(obj any) error { return p.Add(obj) }
 
 // Delete notes that an object is gone.
 func (p *page) Delete(obj any) error {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return fmt.Errorf("read a deleted object of %s: %w", p.kind, err)
-	}
 	p.hear()
-	ns, name := p.key(accessor)
-	p.reached(obj)
+	slim, err := p.slim(obj)
+	if err != nil {
+		return err
+	}
+	ns, name := p.key(slim)
+	p.UpdateResourceVersion(slim.Version)
 	p.engagement.book.Delete(p.kind, ns, name)
 	return nil
 }
 
 // Replace notes a complete list.
 func (p *page) Replace(list []any, version string) error {
-	objects := make([]federation.Object, 0, len(list))
 	p.hear()
+	slims := make([]*wire.Object, 0, len(list))
 	var errs []error
 	for _, obj := range list {
-		o, err := p.object(obj)
+		slim, err := p.slim(obj)
+		if err == nil {
+			_, err = p.object(slim)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		objects = append(objects, o)
+		slims = append(slims, slim)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -332,7 +286,8 @@ func (p *page) Replace(list []any, version string) error {
 	p.listed.Store(true)
 	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
-		for _, o := range objects {
+		for _, slim := range slims {
+			o, _ := p.object(slim) //nolint:errcheck // it has been asked above
 			if !yield(o) {
 				return
 			}
@@ -344,57 +299,42 @@ func (p *page) Replace(list []any, version string) error {
 // Resync has nothing to do: time is what Expire is for.
 func (p *page) Resync() error { return nil }
 
-// object charges an object.
-func (p *page) object(obj any) (federation.Object, error) {
-	p.hear()
-	accessor, err := meta.Accessor(obj)
+// slim is what counts of an object: where it was not read as that, it is charged
+// now.
+func (p *page) slim(obj any) (*wire.Object, error) {
+	if slim, ok := obj.(*wire.Object); ok {
+		return slim, nil
+	}
+	full, ok := obj.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("unexpected %T in a list of %s", obj, p.kind)
+	}
+	if p.kind != federation.Namespaces {
+		return p.reader.Of(full), nil
+	}
+	accessor, err := meta.Accessor(full)
 	if err != nil {
-		return federation.Object{}, fmt.Errorf("read an object of %s: %w", p.kind, err)
+		return nil, fmt.Errorf("read a namespace: %w", err)
 	}
-	ns, name := p.key(accessor)
-	o := federation.Object{Namespace: ns, Name: name, Created: accessor.GetCreationTimestamp().Time}
-	switch typed := obj.(type) {
-	case *slim:
-		o.Charge, o.Record = typed.charge, typed.record
-	case runtime.Object:
-		o.Charge, o.Record, err = p.charge(typed)
-	default:
-		err = fmt.Errorf("unexpected %T", obj)
-	}
+	return wire.Named(accessor), nil
+}
+
+// object is what the book holds of an object.
+func (p *page) object(slim *wire.Object) (federation.Object, error) {
+	ns, name := p.key(slim)
+	charge, record, err := slim.Cost()
 	if err != nil {
 		return federation.Object{}, fmt.Errorf("charge %s %s/%s: %w", p.kind, ns, name, err)
 	}
-	return o, nil
-}
-
-// charge says what an object costs, and what else depends on it.
-func (p *page) charge(obj runtime.Object) (evaluator.Charge, evaluator.Record, error) {
-	if p.kind == federation.Namespaces {
-		return evaluator.Charge{}, evaluator.Record{}, nil
-	}
-	p.engagement.mu.Lock()
-	set := p.engagement.set
-	p.engagement.mu.Unlock()
-	record, err := set.Record(p.kind, obj)
-	if err != nil {
-		return evaluator.Charge{}, evaluator.Record{}, err
-	}
-	e, ok := set.For(p.kind)
-	switch {
-	case !ok && set.Special(p.kind): // it costs nothing by itself
-		return evaluator.Charge{}, record, nil
-	case !ok:
-		return evaluator.Charge{}, evaluator.Record{}, errors.New("no evaluator")
-	}
-	charge, err := e.Charge(obj, p.engagement.conn.Now(time.Now()))
-	return charge, record, err
+	now := p.engagement.conn.Now(time.Now())
+	return federation.Object{Namespace: ns, Name: name, Created: slim.Created(), Charge: charge.At(now), Record: record}, nil
 }
 
 // key is under what the book knows an object. A namespace is known as a
 // namespace with one nameless object.
-func (p *page) key(accessor metav1.Object) (ns, name string) {
+func (p *page) key(slim *wire.Object) (ns, name string) {
 	if p.kind == federation.Namespaces {
-		return accessor.GetName(), ""
+		return slim.Name, ""
 	}
-	return accessor.GetNamespace(), accessor.GetName()
+	return slim.Namespace, slim.Name
 }

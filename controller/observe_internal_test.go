@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 )
 
@@ -19,7 +20,7 @@ func TestAPageHandsRecordsOn(t *testing.T) {
 	claims, classes := resourcev1.Resource("resourceclaims"), resourcev1.Resource("deviceclasses")
 	set := evaluator.NewSet("v1.37.2", []schema.GroupResource{claims, corev1.Resource("pods")})
 	ledger := federation.NewLedger(nil)
-	e := &engagement{set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}}
+	e := &engagement{hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}}
 
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Exactly: &resourcev1.ExactDeviceRequest{
@@ -29,7 +30,7 @@ func TestAPageHandsRecordsOn(t *testing.T) {
 	class.Spec.ExtendedResourceName = new("example.com/gpu")
 
 	for kind, object := range map[schema.GroupResource]any{claims: claim, classes: class, corev1.Resource("pods"): nil} {
-		page := &page{engagement: e, kind: kind}
+		page := &page{engagement: e, kind: kind, reader: e.reader(kind)}
 		var list []any
 		if object != nil {
 			slim, err := page.Transformer()(object)

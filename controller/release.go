@@ -182,12 +182,15 @@ func (e *engagement) costs(c federation.Change) {
 	e.local.releases.changed(c, func(key types.NamespacedName) { e.local.freed(key, c.Was) })
 }
 
-// listed charges the objects of a list.
-func (e *engagement) listed(kind schema.GroupResource, list runtime.Object) ([]federation.Object, error) {
-	p := &page{engagement: e, kind: kind}
+// charged charges the objects of a list.
+func (p *page) charged(list runtime.Object) ([]federation.Object, error) {
 	var objects []federation.Object
 	err := meta.EachListItem(list, func(obj runtime.Object) error {
-		o, err := p.object(obj)
+		slim, err := p.slim(obj)
+		if err != nil {
+			return err
+		}
+		o, err := p.object(slim)
 		objects = append(objects, o)
 		return err
 	})

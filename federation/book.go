@@ -54,7 +54,19 @@ type kind struct {
 // namespace is the objects of one kind in one namespace, and their sums.
 type namespace struct {
 	objects map[string]*cost // name -> what it costs
+	room    int              // the most objects since the map was made: a map never shrinks
 	sums    map[evaluator.Class]*sum
+}
+
+// shrink gives the room of objects back that are gone, now and then.
+func (n *namespace) shrink() {
+	const small = 64
+	if n.room <= small || len(n.objects) > n.room/2 {
+		return
+	}
+	left := make(map[string]*cost, len(n.objects))
+	maps.Copy(left, n.objects)
+	n.objects, n.room = left, len(left)
 }
 
 func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Book {
@@ -63,7 +75,7 @@ func newBook(l *Ledger, member string, set *evaluator.Set, moved func(Move)) *Bo
 	}
 	return &Book{
 		ledger: l, member: member, moved: moved, change: func(Change) {}, set: set,
-		kinds: map[schema.GroupResource]*kind{}, costs: interner{}, timers: newTimers(), links: newLinks(),
+		kinds: map[schema.GroupResource]*kind{}, costs: newInterner(), timers: newTimers(), links: newLinks(),
 	}
 }
 
@@ -311,7 +323,7 @@ func (b *Book) Close() {
 // list was never complete among it. The caller holds the lock.
 func (b *Book) end() {
 	b.closed = true
-	b.costs, b.timers, b.links = nil, newTimers(), newLinks()
+	b.costs, b.timers, b.links = interner{}, newTimers(), newLinks()
 	maps.DeleteFunc(b.kinds, func(_ schema.GroupResource, k *kind) bool { return !k.synced })
 }
 
@@ -360,6 +372,7 @@ func (b *Book) charge(k *kind, id objectID, o Object) (moved, added bool) {
 		return false, false
 	}
 	page.objects[id.name] = now
+	page.room = max(page.room, len(page.objects))
 	page.add(now)
 	if k.synced {
 		b.change(Change{Namespace: id.namespace, Kind: id.kind, Created: o.Created, Version: k.version, Was: before.visible(), Is: &now.Cost})
@@ -392,6 +405,7 @@ func (b *Book) remove(k *kind, id objectID) bool {
 	if len(page.objects) == 0 {
 		delete(k.namespaces, id.namespace)
 	}
+	page.shrink()
 	b.follow(b.links.set(id, evaluator.Record{}))
 	return k.synced
 }

@@ -54,7 +54,7 @@ func TestNothingIsLeftOfObjectsThatAreGone(t *testing.T) {
 	book.Set(pods, Object{Namespace: "a", Name: "p"})
 	book.Delete(pods, "a", "p")
 	book.Replace(pods, nothing)
-	if len(book.costs) > 0 || len(book.kinds[pods].namespaces) > 0 {
+	if len(book.costs.known) > 0 || len(book.costs.shared) > 0 || len(book.kinds[pods].namespaces) > 0 {
 		t.Errorf("left: %v, %v", book.costs, book.kinds[pods].namespaces)
 	}
 }

@@ -88,6 +88,9 @@ func (x index) remove(id objectID, refs []evaluator.Ref) {
 // dependent charges an object whose charge depends on others. The caller holds
 // the lock.
 func (b *Book) dependent(id objectID) (evaluator.Charge, bool) {
+	if len(b.links.records) == 0 {
+		return evaluator.Charge{}, false // as nearly always, and then nothing is looked up
+	}
 	record, found := b.links.records[id]
 	if !found {
 		return evaluator.Charge{}, false

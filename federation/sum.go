@@ -20,6 +20,7 @@ type cost struct {
 	Cost
 
 	key     string
+	alias   *evaluator.Amount // the first of the amounts that it was found for last; nil: none
 	holders int
 }
 
@@ -33,15 +34,39 @@ func (c *cost) visible() *Cost {
 
 // interner keeps one cost for all objects that are charged the same. Pods of
 // one workload are; so a watched pod costs a map entry and a pointer.
-type interner map[internKey]*cost
+type interner struct {
+	known map[internKey]*cost
+	// shared finds a cost by the memory of its amounts, which nobody changes: a
+	// reader gives the same to all objects whose charge it looked up.
+	shared map[*evaluator.Amount]*cost
+}
 
 type internKey struct {
 	class   evaluator.Class
 	amounts string
 }
 
+func newInterner() interner {
+	return interner{known: map[internKey]*cost{}, shared: map[*evaluator.Amount]*cost{}}
+}
+
 // take finds or makes the cost of a charge and counts one holder more.
 func (in interner) take(charge evaluator.Charge) *cost {
+	var first *evaluator.Amount
+	if len(charge.Amounts) > 0 {
+		first = &charge.Amounts[0]
+	}
+	c := in.shared[first]
+	if c == nil || c.Class != charge.Class || len(c.Amounts) != len(charge.Amounts) {
+		c = in.find(charge)
+		in.rename(c, first)
+	}
+	c.holders++
+	return c
+}
+
+// find finds or makes the cost of a charge by what it says.
+func (in interner) find(charge evaluator.Charge) *cost {
 	var room [256]byte
 	text := room[:0]
 	for _, a := range charge.Amounts {
@@ -51,13 +76,22 @@ func (in interner) take(charge evaluator.Charge) *cost {
 		text = append(text, ' ')
 	}
 	key := internKey{charge.Class, string(text)}
-	c := in[key]
+	c := in.known[key]
 	if c == nil {
 		c = &cost{Cost: Cost{Amounts: charge.Amounts, Class: charge.Class}, key: key.amounts}
-		in[key] = c
+		in.known[key] = c
 	}
-	c.holders++
 	return c
+}
+
+// rename lets a cost be found by the memory of other amounts than before.
+func (in interner) rename(c *cost, first *evaluator.Amount) {
+	if in.shared[c.alias] == c {
+		delete(in.shared, c.alias)
+	}
+	if c.alias = first; first != nil {
+		in.shared[first] = c
+	}
 }
 
 // appendValue writes a value so that equal values read the same and others do
@@ -76,7 +110,8 @@ func appendValue(text []byte, q resource.Quantity) []byte {
 func (in interner) release(c *cost) {
 	c.holders--
 	if c.holders == 0 {
-		delete(in, internKey{c.Class, c.key})
+		delete(in.known, internKey{c.Class, c.key})
+		in.rename(c, nil)
 	}
 }
 

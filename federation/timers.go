@@ -41,6 +41,9 @@ func (t *timers) set(id objectID, charge evaluator.Charge) {
 }
 
 func (t *timers) drop(id objectID) {
+	if len(t.byID) == 0 {
+		return // as nearly always, and then nothing is looked up
+	}
 	entry := t.byID[id]
 	if entry == nil {
 		return

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/hack/conformance/answer"
 	"github.com/fleetquota/fleetquota/hack/conformance/check"
 	"github.com/fleetquota/fleetquota/hack/conformance/ours"
@@ -42,7 +43,7 @@ func TestRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			if result.Different != nil {
-				mine, err := ours.Answer(minor, result.Different)
+				mine, err := ours.Answer(minor, result.Different, wire.NewCharges(0))
 				t.Fatalf("Kubernetes %s has answered otherwise; go run . -versions %s -objects %d -seed %d shows how. Ours: %v\n%s\n%s",
 					record.Kubernetes, minor, record.Objects, record.Seed, err, mine, check.YAML(result.Different))
 			}
@@ -98,7 +99,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			mine, err := ours.Answer(live, test.world)
+			mine, err := ours.Answer(live, test.world, wire.NewCharges(0))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/hack/conformance/answer"
 	"github.com/fleetquota/fleetquota/hack/conformance/gen"
 	"github.com/fleetquota/fleetquota/hack/conformance/ours"
@@ -59,12 +60,13 @@ func Compare(upstream *Upstream, minor string, seed uint64, objects int) (Result
 	}()
 
 	var result Result
+	remembered := wire.NewCharges(0)
 	for world := range asked {
 		theirs, err := upstream.Next()
 		if err != nil {
 			return result, err
 		}
-		mine, err := ours.Answer(minor, decoded(world))
+		mine, err := ours.Answer(minor, decoded(world), remembered)
 		if err != nil {
 			return result, fmt.Errorf("%w, in\n%s", err, YAML(world))
 		}

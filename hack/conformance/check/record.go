@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/hack/conformance/answer"
 	"github.com/fleetquota/fleetquota/hack/conformance/gen"
 	"github.com/fleetquota/fleetquota/hack/conformance/ours"
@@ -140,8 +141,9 @@ func (r *Record) Compare(minor string) (Result, error) {
 		return Result{}, ErrStale
 	}
 	var result Result
+	remembered := wire.NewCharges(0)
 	for i, world := range all {
-		mine, err := ours.Answer(minor, decoded(world))
+		mine, err := ours.Answer(minor, decoded(world), remembered)
 		if err != nil {
 			return result, fmt.Errorf("%w, in\n%s", err, YAML(world))
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/hack/conformance/answer"
 	"github.com/fleetquota/fleetquota/hack/conformance/ours"
 )
@@ -22,7 +23,7 @@ func Shrink(upstream *Upstream, minor string, world *answer.World) (smallest *an
 		if err != nil {
 			return false
 		}
-		own, err := ours.Answer(minor, decoded(read))
+		own, err := ours.Answer(minor, decoded(read), wire.NewCharges(0))
 		if err == nil && own != answered {
 			smallest, mine, theirs = read, own, answered
 			return true

@@ -2,10 +2,10 @@
 package ours
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,13 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/hack/conformance/answer"
 )
 
 // Answer answers a World by the rules of a version. It fails where the
 // evaluators break a promise of theirs.
-func Answer(version string, world *answer.World) (string, error) {
+//
+// Objects are read from their messages, as off a watch. Charges are remembered
+// from one World to the next, as the hub does from one object to the next.
+func Answer(version string, world *answer.World, remembered *wire.Charges) (string, error) {
 	s := newSide(version, world)
+	s.remembered = remembered
 	charges, err := s.charges()
 	if err != nil {
 		return "", err
@@ -48,8 +53,9 @@ func Answer(version string, world *answer.World) (string, error) {
 }
 
 type side struct {
-	world *answer.World
-	set   *evaluator.Set
+	world      *answer.World
+	set        *evaluator.Set
+	remembered *wire.Charges
 }
 
 func newSide(version string, world *answer.World) *side {
@@ -90,7 +96,7 @@ func (s *side) records() (evaluator.Lookup, error) {
 	found := map[evaluator.Ref][]evaluator.Record{}
 	for _, kind := range append(answer.Special(), resourcev1.Resource("deviceclasses")) {
 		for _, object := range s.world.Objects(kind) {
-			record, err := s.set.Record(kind, object)
+			_, record, err := s.read(kind, object)
 			if err != nil {
 				return nil, err
 			}
@@ -102,29 +108,59 @@ func (s *side) records() (evaluator.Lookup, error) {
 	return func(ref evaluator.Ref) []evaluator.Record { return found[ref] }, nil
 }
 
-// charge charges one object. What it cost before and what it will cost must add
-// up to the same.
+// read reads an object from its message, as from a watch: what it costs from the
+// beginning of time, and what charges need of it. The whole object must say the
+// same.
+func (s *side) read(kind schema.GroupResource, object runtime.Object) (evaluator.Charge, evaluator.Record, error) {
+	var none evaluator.Charge
+	if kind == resourcev1.Resource("deviceclasses") && !s.set.Special(kind) {
+		return none, evaluator.Record{}, nil
+	}
+	sent, ok := object.(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		return none, evaluator.Record{}, fmt.Errorf("a %T has no message", object)
+	}
+	message, err := sent.Marshal()
+	if err != nil {
+		return none, evaluator.Record{}, err
+	}
+	slim, err := s.remembered.Reader(kind, s.set).Read(message)
+	if err != nil {
+		return none, evaluator.Record{}, err
+	}
+	charge, record, err := slim.Cost()
+	if err != nil {
+		return none, evaluator.Record{}, err
+	}
+	whole, err := s.set.Record(kind, object)
+	if err != nil {
+		return none, evaluator.Record{}, err
+	}
+	if !whole.Equal(record) {
+		return none, evaluator.Record{}, errors.New("the record that was read is not that of the whole object")
+	}
+	return charge, record, nil
+}
+
+// charge charges one object. What was read from its message, what it cost before
+// and what it will cost must add up to the same.
 func (s *side) charge(kind schema.GroupResource, object runtime.Object, lookup evaluator.Lookup) (evaluator.Charge, error) {
 	found, _ := s.set.For(kind)
+	now, err := found.Charge(object, s.world.Now)
+	if err != nil || object == nil {
+		return now, err
+	}
+	read, record, err := s.read(kind, object)
+	if err != nil {
+		return evaluator.Charge{}, err
+	}
 	if dependent, ok := found.(evaluator.Dependent); ok {
-		record, err := s.set.Record(kind, object)
-		if err != nil {
-			return evaluator.Charge{}, err
-		}
 		return dependent.ChargeRecord(record, lookup).At(s.world.Now), nil
 	}
-	now, err := found.Charge(object, s.world.Now)
-	if err != nil {
-		return evaluator.Charge{}, err
+	if then := read.At(s.world.Now); text(then.Amounts) != text(now.Amounts) || then.Class != now.Class {
+		return evaluator.Charge{}, fmt.Errorf("costs %s, but what was read of it was to cost %s by now", text(now.Amounts), text(then.Amounts))
 	}
-	before, err := found.Charge(object, time.Time{})
-	if err != nil {
-		return evaluator.Charge{}, err
-	}
-	if then := before.At(s.world.Now); text(then.Amounts) != text(now.Amounts) || then.Class != now.Class {
-		return evaluator.Charge{}, fmt.Errorf("costs %s, but was to cost %s by now", text(now.Amounts), text(then.Amounts))
-	}
-	return now, nil
+	return read.At(s.world.Now), nil
 }
 
 func text(amounts evaluator.Amounts) string {

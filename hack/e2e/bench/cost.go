@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 )
 
@@ -71,14 +73,12 @@ func measureOurs(all []costs, o options) error {
 	var changing, noting, asking []func() error
 	for _, c := range all {
 		progress("one change among %d pods, ours", c.pods)
-		u, err := newOurs()
-		if err != nil {
+		u := newOurs()
+		serializer := newReader().Serializer(full())
+		if err := fill(c.pods, serializer, u.set); err != nil {
 			return err
 		}
-		if err := fill(c.pods, u.set); err != nil {
-			return err
-		}
-		w, err := changes(c.pods)
+		w, err := changes[*wire.Object](c.pods, serializer)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func measureOurs(all []costs, o options) error {
 }
 
 // change takes one event of a watch.
-func (u *ours) change(w *wire) error {
+func (u *ours) change(w *watched[*wire.Object]) error {
 	pod, err := w.next()
 	if err != nil {
 		return err
@@ -120,10 +120,10 @@ func (u *ours) ask() error {
 // measureUpstream measures one size, with upstream's cache alone in memory.
 func (c *costs) measureUpstream(o options) error {
 	u := newUpstream()
-	if err := fill(c.pods, u.set); err != nil {
+	if err := fill(c.pods, full(), u.set); err != nil {
 		return err
 	}
-	w, err := changes(c.pods)
+	w, err := changes[*corev1.Pod](c.pods, full())
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *costs) measureUpstream(o options) error {
 }
 
 // change takes one event of a watch and recounts.
-func (u *upstream) change(w *wire) error {
+func (u *upstream) change(w *watched[*corev1.Pod]) error {
 	pod, err := w.next()
 	if err != nil {
 		return err
@@ -151,14 +151,14 @@ func (u *upstream) change(w *wire) error {
 // changes is a watch on which 100 of n pods are resized, and back, and so on:
 // each event moves the sums, and no pod is of the kind that costs little to
 // charge.
-func changes(n int) (*wire, error) {
+func changes[T runtime.Object](n int, serializer runtime.NegotiatedSerializer) (*watched[T], error) {
 	const changing = 100
 	var before, after []*corev1.Pod
 	for i := range changing {
 		p := pod(i * n / changing)
 		before, after = append(before, p), append(after, resized(p))
 	}
-	return newWire(append(after, before...))
+	return newWatched[T](append(after, before...), serializer)
 }
 
 // resized is the pod with more of everything in its first container.
@@ -170,14 +170,23 @@ func resized(p *corev1.Pod) *corev1.Pod {
 }
 
 // notes is work that notes the same changes for all n pods in random order,
-// with charges that are at hand.
+// with charges that are at hand as a reader gives them.
 func notes(n int, u *ours) (func() error, error) {
 	states := [2][]federation.Object{make([]federation.Object, n), make([]federation.Object, n)}
+	reader := newReader()
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n) //nolint:gosec // the same order in each run
 	for place, i := range order {
 		before := pod(i)
 		for state, p := range []*corev1.Pod{resized(before), before} {
-			charge, err := u.pods.Charge(p, time.Now())
+			message, err := p.Marshal()
+			if err != nil {
+				return nil, err
+			}
+			slim, err := reader.Read(message)
+			if err != nil {
+				return nil, err
+			}
+			charge, _, err := slim.Cost()
 			if err != nil {
 				return nil, err
 			}

@@ -3,44 +3,73 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// memoryPerPod measures what is kept of each pod that is watched.
-func memoryPerPod(context.Context, options) ([]row, error) {
-	const n, most = 50_000, 200
-	progress("memory of %d pods", n)
-	u, err := newOurs()
-	if err != nil {
-		return nil, err
+// memoryPerPod measures what is kept of each pod that is watched, the charges
+// that are remembered included, among three numbers of pods and from one to the
+// next.
+func memoryPerPod(_ context.Context, o options) ([]row, error) {
+	const most = 200
+	sizes := pick(o, []int{5_000, 20_000, 50_000}, []int{10_000, 50_000, 200_000})
+	var rows []row
+	var before float64
+	for i, n := range sizes {
+		took, err := keptByOurs(n)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{name: fmt.Sprintf("memory per watched pod, of %d", n), ours: took / float64(n), in: bytes, target: atMost(most)})
+		if i > 0 {
+			more := (took - before) / float64(n-sizes[i-1])
+			rows = append(rows, row{name: fmt.Sprintf("memory per pod more, from %d to %d", sizes[i-1], n), ours: more, in: bytes, target: atMost(most)})
+		}
+		before = took
 	}
-	keptByOurs, err := kept(n, u.set)
-	if err != nil {
-		return nil, err
-	}
-	used := u.used()
-	if pods := used[corev1.ResourcePods]; pods.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
-		return nil, errors.New("our book does not hold all pods: two have one name")
-	}
-	runtime.KeepAlive(u)
-
+	n := pick(o, 20_000, 50_000)
+	progress("memory of %d pods, upstream", n)
 	other := newUpstream()
-	keptByUpstream, err := kept(n, other.set)
+	took, err := kept(n, full(), other.set)
 	if err != nil {
 		return nil, err
 	}
 	if len(other.store.ListKeys()) != n {
 		return nil, errors.New("upstream's cache does not hold all pods")
 	}
-	return []row{{name: "memory per watched pod", ours: keptByOurs, upstream: keptByUpstream, in: bytes, target: atMost(most)}}, nil
+	for i := range rows {
+		rows[i].upstream = took / float64(n)
+	}
+	return rows, nil
 }
 
-// kept is the bytes per pod that taking n pods leaves.
-func kept(n int, set func(*corev1.Pod) error) (float64, error) {
+// keptByOurs is the bytes that n pods take in all that we keep.
+func keptByOurs(n int) (float64, error) {
+	progress("memory of %d pods, ours", n)
+	u := newOurs()
 	before := heap()
-	err := fill(n, set)
-	return (heap() - before) / float64(n), err
+	reader := newReader()
+	_, err := kept(n, reader.Serializer(full()), u.set)
+	took := heap() - before
+	if err != nil {
+		return 0, err
+	}
+	used := u.used()
+	if pods := used[corev1.ResourcePods]; pods.Cmp(*resource.NewQuantity(int64(n), resource.DecimalSI)) != 0 {
+		return 0, errors.New("our book does not hold all pods: two have one name")
+	}
+	runtime.KeepAlive(u)
+	runtime.KeepAlive(reader)
+	return took, nil
+}
+
+// kept is the bytes that taking n pods leaves.
+func kept[T apiruntime.Object](n int, serializer apiruntime.NegotiatedSerializer, set func(T) error) (float64, error) {
+	before := heap()
+	err := fill(n, serializer, set)
+	return heap() - before, err
 }

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
@@ -15,39 +15,42 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fleetquota/fleetquota/evaluator"
+	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
 // ours is what the hub keeps of one member's pods.
 type ours struct {
-	pods   evaluator.Evaluator
 	ledger *federation.Ledger
 	book   *federation.Book
 }
 
 const memberName = "member"
 
-func newOurs() (*ours, error) {
+func newOurs() *ours {
 	set := evaluator.NewSet(kubernetesVersion(), []schema.GroupResource{podKind()})
-	pods, found := set.For(podKind())
-	if !found {
-		return nil, errors.New("there is no evaluator of pods")
-	}
 	ledger := federation.NewLedger(nil)
 	ledger.Mark(memberName, federation.Reach{Phase: v1alpha1.Live})
 	book := ledger.Open(memberName, set, nil)
 	book.Replace(podKind(), func(func(federation.Object) bool) {})
-	return &ours{pods: pods, ledger: ledger, book: book}, nil
+	return &ours{ledger: ledger, book: book}
 }
 
-// set charges a pod into the book, as the hub's observer does.
-func (u *ours) set(pod *corev1.Pod) error {
-	charge, err := u.pods.Charge(pod, time.Now())
+// newReader reads pods as the hub's observer does.
+func newReader() *wire.Reader {
+	return wire.NewCharges(0).Reader(podKind(), evaluator.NewSet(kubernetesVersion(), []schema.GroupResource{podKind()}))
+}
+
+// set notes a pod in the book, as the hub's observer does.
+func (u *ours) set(pod *wire.Object) error {
+	charge, record, err := pod.Cost()
 	if err != nil {
 		return err
 	}
-	u.book.Set(podKind(), federation.Object{Namespace: pod.Namespace, Name: pod.Name, Charge: charge})
+	u.book.Set(podKind(), federation.Object{
+		Namespace: pod.Namespace, Name: pod.Name, Created: pod.Created(), Charge: charge.At(time.Now()), Record: record,
+	})
 	return nil
 }
 
@@ -83,27 +86,25 @@ func (u *upstream) used() (corev1.ResourceList, error) {
 	return quota.CalculateUsage(namespace, nil, hard, u.registry, nil)
 }
 
-// fill gives pods 0 to n, decoded, to both sides or either.
-func fill(n int, set ...func(*corev1.Pod) error) error {
+// fill gives pods 0 to n, as they are read off a watch.
+func fill[T runtime.Object](n int, serializer runtime.NegotiatedSerializer, set func(T) error) error {
 	const sample = 1000
 	for from := 0; from < n; from += sample {
 		var pods []*corev1.Pod
 		for i := from; i < min(n, from+sample); i++ {
 			pods = append(pods, pod(i))
 		}
-		w, err := newWire(pods)
+		w, err := newWatched[T](pods, serializer)
 		if err != nil {
 			return err
 		}
-		for range pods {
+		for i := range pods {
 			pod, err := w.next()
 			if err != nil {
 				return err
 			}
-			for _, set := range set {
-				if err := set(pod); err != nil {
-					return fmt.Errorf("take pod %s: %w", pod.Name, err)
-				}
+			if err := set(pod); err != nil {
+				return fmt.Errorf("take pod %d: %w", from+i, err)
 			}
 		}
 	}

@@ -16,16 +16,32 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// wire is the answer to a watch of pods, in protobuf, that repeats for ever. It
-// is read as client-go does: the frames, the events in them, the pods in those.
-type wire struct {
+// watched is the answer to a watch, in protobuf, that repeats for ever. It is read
+// as client-go does: the frames, the events in them, the objects in those.
+type watched[T runtime.Object] struct {
 	*restwatch.Decoder
 
 	size int // bytes of one pass over the events
 }
 
-// newWire makes a watch that tells of these pods, as modified, over and over.
-func newWire(pods []*corev1.Pod) (*wire, error) {
+// newWatched makes a watch that tells of these pods, as modified, over and over,
+// to a client with the given serializer.
+func newWatched[T runtime.Object](pods []*corev1.Pod, serializer runtime.NegotiatedSerializer) (*watched[T], error) {
+	data, err := events(pods)
+	if err != nil {
+		return nil, err
+	}
+	negotiator := runtime.NewClientNegotiator(serializer, corev1.SchemeGroupVersion)
+	objects, stream, framer, err := negotiator.StreamDecoder(runtime.ContentTypeProtobuf, nil)
+	if err != nil {
+		return nil, err
+	}
+	body := framer.NewFrameReader(&endless{data: data})
+	return &watched[T]{Decoder: restwatch.NewDecoder(streaming.NewDecoder(body, stream), objects), size: len(data)}, nil
+}
+
+// events is the body of a watch that tells of these pods.
+func events(pods []*corev1.Pod) ([]byte, error) {
 	info, err := protobuf()
 	if err != nil {
 		return nil, err
@@ -43,11 +59,11 @@ func newWire(pods []*corev1.Pod) (*wire, error) {
 			return nil, fmt.Errorf("encode a watch event: %w", err)
 		}
 	}
-	body := info.StreamSerializer.NewFrameReader(&endless{data: data.Bytes()})
-	events := streaming.NewDecoder(body, info.StreamSerializer.Serializer)
-	objects := scheme.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion)
-	return &wire{Decoder: restwatch.NewDecoder(events, objects), size: data.Len()}, nil
+	return data.Bytes(), nil
 }
+
+// full is the serializer of client-go's own clients.
+func full() runtime.NegotiatedSerializer { return scheme.Codecs.WithoutConversion() }
 
 func protobuf() (runtime.SerializerInfo, error) {
 	types := scheme.Codecs.SupportedMediaTypes()
@@ -58,17 +74,18 @@ func protobuf() (runtime.SerializerInfo, error) {
 	return types[i], nil
 }
 
-// next decodes the pod of the next event.
-func (w *wire) next() (*corev1.Pod, error) {
+// next decodes the object of the next event.
+func (w *watched[T]) next() (T, error) {
+	var none T
 	_, obj, err := w.Decode()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	pod, ok := obj.(*corev1.Pod)
+	typed, ok := obj.(T)
 	if !ok {
-		return nil, fmt.Errorf("the watch tells of a %T", obj)
+		return none, fmt.Errorf("the watch tells of a %T", obj)
 	}
-	return pod, nil
+	return typed, nil
 }
 
 // endless reads the same data again and again.
