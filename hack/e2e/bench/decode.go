@@ -7,15 +7,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // decoding measures reading a pod off a watch. Both sides use client-go's
 // decoder, so that upstream's column is ours until we have one of our own.
-func decoding(_ context.Context, o options) ([]row, error) {
-	const sample = 100
-	pods := make([]*corev1.Pod, sample)
+func decoding(_ context.Context, o options) ([]figure.Row, error) {
+	const different = 100
+	pods := make([]*corev1.Pod, different)
 	for i := range pods {
-		pods[i] = pod(i)
+		pods[i] = sample.Pod(i)
 	}
 	w, err := newWire(pods)
 	if err != nil {
@@ -35,10 +38,10 @@ func decoding(_ context.Context, o options) ([]row, error) {
 	}
 	took := times[0]
 	const kilo = 1000
-	name := fmt.Sprintf("decode a pod of %s from the watch", bytes(float64(w.size)/sample))
-	return []row{
-		{name: name, ours: took, upstream: took, in: nanoseconds, target: within(6 * time.Microsecond)},
-		{name: name + ", garbage", ours: garbage, upstream: garbage, in: bytes, target: atMost(4 * kilo)},
+	name := fmt.Sprintf("decode a pod of %s from the watch", figure.Bytes(float64(w.size)/different))
+	return []figure.Row{
+		{Name: name, Ours: took, Upstream: took, In: figure.Nanoseconds, Target: figure.Within(6 * time.Microsecond)},
+		{Name: name + ", garbage", Ours: garbage, Upstream: garbage, In: figure.Bytes, Target: figure.AtMost(4 * kilo)},
 	}, nil
 }
 

@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 )
 
 // memoryPerPod measures what is kept of each pod that is watched.
-func memoryPerPod(context.Context, options) ([]row, error) {
+func memoryPerPod(context.Context, options) ([]figure.Row, error) {
 	const n, most = 50_000, 200
 	progress("memory of %d pods", n)
 	u, err := newOurs()
@@ -35,7 +37,7 @@ func memoryPerPod(context.Context, options) ([]row, error) {
 	if len(other.store.ListKeys()) != n {
 		return nil, errors.New("upstream's cache does not hold all pods")
 	}
-	return []row{{name: "memory per watched pod", ours: keptByOurs, upstream: keptByUpstream, in: bytes, target: atMost(most)}}, nil
+	return []figure.Row{{Name: "memory per watched pod", Ours: keptByOurs, Upstream: keptByUpstream, In: figure.Bytes, Target: figure.AtMost(most)}}, nil
 }
 
 // kept is the bytes per pod that taking n pods leaves.

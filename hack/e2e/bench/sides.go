@@ -17,6 +17,7 @@ import (
 	"github.com/fleetquota/fleetquota/evaluator"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // ours is what the hub keeps of one member's pods.
@@ -85,11 +86,11 @@ func (u *upstream) used() (corev1.ResourceList, error) {
 
 // fill gives pods 0 to n, decoded, to both sides or either.
 func fill(n int, set ...func(*corev1.Pod) error) error {
-	const sample = 1000
-	for from := 0; from < n; from += sample {
+	const batch = 1000
+	for from := 0; from < n; from += batch {
 		var pods []*corev1.Pod
-		for i := from; i < min(n, from+sample); i++ {
-			pods = append(pods, pod(i))
+		for i := from; i < min(n, from+batch); i++ {
+			pods = append(pods, sample.Pod(i))
 		}
 		w, err := newWire(pods)
 		if err != nil {

@@ -1,4 +1,6 @@
-package main
+// Package figure prints what a benchmark has measured: one row per figure, PASS
+// or MISS, ours, upstream's, their ratio, and the target.
+package figure
 
 import (
 	"fmt"
@@ -8,56 +10,56 @@ import (
 	"time"
 )
 
-// row is one figure.
-type row struct {
-	name     string
-	ours     float64
-	upstream float64 // 0: there is nothing comparable
-	in       unit
-	target   target
+// Row is one figure.
+type Row struct {
+	Name     string
+	Ours     float64
+	Upstream float64 // 0: there is nothing comparable
+	In       Unit
+	Target   Target
 }
 
-// target is what a figure should be at most.
-type target struct {
+// Target is what a figure should be at most.
+type Target struct {
 	most  float64
 	ratio bool // it is a bound on ours / upstream, not on ours
 }
 
-// atMost bounds ours.
-func atMost(most float64) target { return target{most: most} }
+// AtMost bounds ours.
+func AtMost(most float64) Target { return Target{most: most} }
 
-// within bounds ours by a duration.
-func within(most time.Duration) target { return atMost(float64(most)) }
+// Within bounds ours by a duration.
+func Within(most time.Duration) Target { return AtMost(float64(most)) }
 
-// ratioAtMost bounds ours / upstream.
-func ratioAtMost(most float64) target { return target{most: most, ratio: true} }
+// RatioAtMost bounds ours / upstream.
+func RatioAtMost(most float64) Target { return Target{most: most, ratio: true} }
 
 // passes says whether the target is reached.
-func (r row) passes() bool {
-	if r.target.ratio {
-		return r.ours <= r.target.most*r.upstream
+func (r Row) passes() bool {
+	if r.Target.ratio {
+		return r.Ours <= r.Target.most*r.Upstream
 	}
-	return r.ours <= r.target.most
+	return r.Ours <= r.Target.most
 }
 
 // cells is the row as text.
-func (r row) cells() [6]string {
+func (r Row) cells() [6]string {
 	verdict, upstream, ratio := "MISS", "-", "-"
 	if r.passes() {
 		verdict = "PASS"
 	}
-	if r.upstream != 0 {
-		upstream, ratio = r.in(r.upstream), digits(r.ours/r.upstream)
+	if r.Upstream != 0 {
+		upstream, ratio = r.In(r.Upstream), digits(r.Ours/r.Upstream)
 	}
-	bound := "<= " + r.in(r.target.most)
-	if r.target.ratio {
-		bound = "ratio <= " + digits(r.target.most)
+	bound := "<= " + r.In(r.Target.most)
+	if r.Target.ratio {
+		bound = "ratio <= " + digits(r.Target.most)
 	}
-	return [6]string{verdict, r.name, r.in(r.ours), upstream, ratio, bound}
+	return [6]string{verdict, r.Name, r.In(r.Ours), upstream, ratio, bound}
 }
 
-// printTable writes the rows as a table.
-func printTable(w io.Writer, rows []row) error {
+// Print writes the rows as a table.
+func Print(w io.Writer, rows []Row) error {
 	const gap = 2
 	table := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	write := func(c [6]string) {
@@ -70,11 +72,11 @@ func printTable(w io.Writer, rows []row) error {
 	return table.Flush()
 }
 
-// unit writes a value for people.
-type unit func(float64) string
+// Unit writes a value for people.
+type Unit func(float64) string
 
-// nanoseconds is a unit: the value is in them, the text is in what suits.
-func nanoseconds(value float64) string {
+// Nanoseconds is a unit: the value is in them, the text is in what suits.
+func Nanoseconds(value float64) string {
 	for _, scale := range []struct {
 		size   float64
 		symbol string
@@ -86,8 +88,8 @@ func nanoseconds(value float64) string {
 	return digits(value) + " ns"
 }
 
-// bytes is a unit.
-func bytes(value float64) string {
+// Bytes is a unit.
+func Bytes(value float64) string {
 	const kilo = 1000
 	if value >= kilo {
 		return digits(value/kilo) + " KB"
@@ -95,11 +97,11 @@ func bytes(value float64) string {
 	return digits(value) + " B"
 }
 
-// factor is a unit: so many times as much.
-func factor(value float64) string { return digits(value) + "x" }
+// Factor is a unit: so many times as much.
+func Factor(value float64) string { return digits(value) + "x" }
 
-// perMinute is a unit.
-func perMinute(value float64) string { return digits(value) + "/min" }
+// PerMinute is a unit.
+func PerMinute(value float64) string { return digits(value) + "/min" }
 
 // digits writes three digits that tell, and no exponent.
 func digits(value float64) string {
