@@ -3,6 +3,7 @@ module github.com/fleetquota/fleetquota/hack/bench
 go 1.26.0
 
 require (
+	github.com/fleetquota/fleetquota v0.0.0
 	github.com/fleetquota/fleetquota/hack/e2e v0.0.0
 	github.com/fleetquota/fleetquota/hack/fleet v0.0.0
 	k8s.io/api v0.37.2
@@ -59,6 +60,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect

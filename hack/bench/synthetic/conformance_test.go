@@ -402,6 +402,14 @@ func ends(s *transcript, w world) {
 	for _, f := range watchForms()[:2] {
 		s.watch(allPods, with(version, since, "timeoutSeconds", "4", "allowWatchBookmarks", "true"), f, never)
 		s.watch(allPods, with(version, since, "timeoutSeconds", "2"), f, never)
+		since = versionOf(s, s.get(allPods, with("limit", "1"), listForms()[0]))
+		var more sync.WaitGroup
+		more.Go(func() {
+			time.Sleep(time.Second)
+			w.add(s.t)
+		})
+		s.watch(allPods, with(version, since, "timeoutSeconds", "5", "allowWatchBookmarks", "true"), f, never)
+		more.Wait()
 	}
 }
 

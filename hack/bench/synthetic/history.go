@@ -98,6 +98,13 @@ func (h *history[T]) now() (snapshot[T], uint64) {
 	return snapshot[T]{h.objects.Clone(), h.store.revision}, h.next
 }
 
+// revision is the present one.
+func (h *history[T]) revision() uint64 {
+	h.store.mu.Lock()
+	defer h.store.mu.Unlock()
+	return h.store.revision
+}
+
 // at is the objects as they were: those of now, with what happened since undone.
 func (h *history[T]) at(revision uint64) (snapshot[T], error) {
 	h.store.mu.Lock()

@@ -21,7 +21,7 @@ type stream[T any] struct {
 	out      http.ResponseWriter
 	zip      *zippers // nil: as it is
 	buffer   []byte   // what is not sent yet
-	began    uint64   // the revision from which on it tells what happens
+	began    uint64   // the revision at which it began
 	deadline time.Time
 }
 
@@ -71,9 +71,9 @@ func (s *stream[T]) begin(r *http.Request) (uint64, error) {
 	s.out.WriteHeader(http.StatusOK)
 	http.NewResponseController(s.out).Flush() //nolint:errcheck // every writer here can
 	q := &s.question
-	s.began = q.revision
 	if !q.initial && q.revision > 0 {
 		next, known, err := s.table.history.after(q.revision)
+		s.began = s.table.history.revision()
 		if errors.Is(err, errTooOld) {
 			return 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", q.revision, known))
 		}
@@ -132,7 +132,7 @@ func (s *stream[T]) follow(ctx context.Context, next uint64) error {
 			return ctx.Err()
 		case <-sign.C:
 			sign.Reset(s.nextSign())
-			if s.question.bookmarks && revision > s.began { // as kube-apiserver does
+			if s.question.bookmarks && revision > s.began { // else it would say nothing new
 				if err := s.bookmark(revision, nil); err != nil {
 					return err
 				}

@@ -97,6 +97,21 @@ func Bytes(value float64) string {
 	return digits(value) + " B"
 }
 
+// Mebibytes is a unit of values that are in bytes.
+func Mebibytes(value float64) string {
+	const mebi = 1 << 20
+	return digits(value/mebi) + " MiB"
+}
+
+// Percent is a unit of values that are parts of one.
+func Percent(value float64) string {
+	const whole = 100
+	return digits(value*whole) + "%"
+}
+
+// PerSecond is a unit.
+func PerSecond(value float64) string { return digits(value) + "/s" }
+
 // Factor is a unit: so many times as much.
 func Factor(value float64) string { return digits(value) + "x" }
 
