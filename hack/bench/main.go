@@ -21,14 +21,18 @@ import (
 
 // options says what to measure.
 type options struct {
-	short bool
-	only  string
+	short   bool
+	only    string
+	members int // in place of those of the fleet; 0: no
+	pods    int // in each of its members; 0: as written
 }
 
 func main() {
 	var o options
 	flag.BoolVar(&o.short, "short", false, "fewer members and pods, for a quick look")
 	flag.StringVar(&o.only, "only", "", "measure one of: fleet, gzip, plain, quotas")
+	flag.IntVar(&o.members, "members", 0, "members of the fleet, in place of 100")
+	flag.IntVar(&o.pods, "pods", 0, "pods in each, in place of 10000")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -46,6 +50,9 @@ func run(ctx context.Context, o options) error {
 	for _, f := range figures(o) {
 		if ctx.Err() != nil || o.only != "" && o.only != f.name {
 			continue
+		}
+		if f.name == "fleet" {
+			o.resize(&f.options)
 		}
 		f.options.Out = os.Stderr
 		result, err := scenario.Run(ctx, f.options)
@@ -149,4 +156,14 @@ func ofQuotas(what string, r *scenario.Result) []figure.Row {
 		)
 	}
 	return rows
+}
+
+// resize changes how large a fleet is.
+func (o options) resize(fleet *scenario.Options) {
+	if o.members > 0 {
+		fleet.Members = o.members
+	}
+	if o.pods > 0 {
+		fleet.Pods = o.pods
+	}
 }

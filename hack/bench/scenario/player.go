@@ -98,6 +98,6 @@ func (p *player) stats() (stats synthetic.Stats, err error) {
 
 // close ends the fleet.
 func (p *player) close() error {
-	_ = p.in.Close() //nolint:errcheck // it is gone already then
+	_ = p.in.Close()
 	return p.command.Wait()
 }

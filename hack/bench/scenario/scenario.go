@@ -34,6 +34,7 @@ type Options struct {
 	Plain      bool          // members are asked not to compress
 	Rates      []int         // changes per second, one rate after the other
 	Churn      time.Duration // how long each rate lasts; default 30s
+	Rest       time.Duration // between the first right totals and what is called at rest; default 1m
 	Patience   time.Duration // for the first right totals; default 5m
 	Out        io.Writer     // progress for people; default none
 }
@@ -42,12 +43,15 @@ type Options struct {
 const DefaultNamespaces = 10
 
 func (o Options) complete() Options {
-	const churn, patience = 30 * time.Second, 5 * time.Minute
+	const churn, rest, patience = 30 * time.Second, time.Minute, 5 * time.Minute
 	if o.Namespaces == 0 {
 		o.Namespaces = DefaultNamespaces
 	}
 	if o.Churn == 0 {
 		o.Churn = churn
+	}
+	if o.Rest == 0 {
+		o.Rest = rest
 	}
 	if o.Patience == 0 {
 		o.Patience = patience
@@ -222,13 +226,13 @@ func (r *run) sync(ctx context.Context, result *Result) (err error) {
 	return err
 }
 
-// rest is the RSS of the hub when it has nothing to do: the last of what is seen
-// in a minute, which lets a garbage collection and its aftermath pass.
+// rest is the RSS of the hub when it has had nothing to do for a while, so that
+// garbage is collected and given back.
 func (r *run) rest(ctx context.Context) (int64, error) {
-	const lasts, every = time.Minute, 10 * time.Second
+	const looks = 6
 	var use process.Use
-	for range int(lasts / every) {
-		if err := pass(ctx, every); err != nil {
+	for range looks {
+		if err := pass(ctx, r.Rest/looks); err != nil {
 			return 0, err
 		}
 		var err error
@@ -264,7 +268,8 @@ func (r *run) right(ctx context.Context) error {
 		return fmt.Errorf("%d FleetQuotas for %d namespaces", len(quotas.Items), len(truth))
 	}
 	for i := range quotas.Items {
-		if err := agrees(&quotas.Items[i], truth[quotas.Items[i].Namespace].List()); err != nil {
+		use := truth[quotas.Items[i].Namespace]
+		if err := agrees(&quotas.Items[i], use.List()); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ const (
 // answers.
 func TestConformance(t *testing.T) {
 	synth, member := syntheticWorld(t)
-	real := realWorld(t, member)
+	actual := realWorld(t, member)
 	requests := map[string]func(s *transcript, w world){
 		"lists": lists, "lists in chunks": chunks, "lists at versions": versions, "what is refused": refusals,
 		"watches that begin with what there is": initials, "watches of what happens": happenings, "the end of watches": ends,
@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said [2][]string
 			var both sync.WaitGroup
-			for i, w := range []world{synth, real} {
+			for i, w := range []world{synth, actual} {
 				s := newTranscript(t, w.config)
 				both.Go(func() {
 					requests[name](s, w)
@@ -150,12 +150,14 @@ func realWorld(t *testing.T, like *synthetic.Member) world {
 	w := world{config: config}
 	next := uint32(0)
 	w.add = func(t *testing.T) uint32 {
-		makePod(t, config, like.Pod(next, false))
+		t.Helper()
+		makePod(t, config, like.Pod(next))
 		next++
 		return next - 1
 	}
 	w.finish = func(t *testing.T, number uint32) {
-		want := like.Pod(number, true)
+		t.Helper()
+		want := like.Finished(number)
 		pod, err := core.Pods(want.Namespace).Get(t.Context(), want.Name, metav1.GetOptions{})
 		must(t, err)
 		pod.Status = want.Status
@@ -163,10 +165,14 @@ func realWorld(t *testing.T, like *synthetic.Member) world {
 		must(t, err)
 	}
 	w.remove = func(t *testing.T, number uint32) {
-		pod := like.Pod(number, false)
+		t.Helper()
+		pod := like.Pod(number)
 		must(t, core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
 	}
-	w.age = func(t *testing.T, list runtime.Object) { awaitCompaction(t, w, list) }
+	w.age = func(t *testing.T, list runtime.Object) {
+		t.Helper()
+		awaitCompaction(t, w, list)
+	}
 	for i := range namespaces {
 		name := fmt.Sprintf("team-%03d", i)
 		_, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -433,7 +439,7 @@ func expiry(s *transcript, w world) {
 }
 
 // quotas writes the status of a quota.
-func quotas(s *transcript, w world) {
+func quotas(s *transcript, _ world) {
 	api := kubernetes.NewForConfigOrDie(s.config).CoreV1().ResourceQuotas("team-000")
 	quota, err := api.Get(s.t.Context(), "compute", metav1.GetOptions{})
 	must(s.t, err)

@@ -52,7 +52,7 @@ func (f form) answer(w http.ResponseWriter, code int, kind schema.GroupVersionKi
 	}
 	w.Header().Set("Content-Type", f.contentType())
 	w.WriteHeader(code)
-	_, _ = w.Write(body) //nolint:errcheck // the client is gone
+	_, _ = w.Write(body) //nolint:errcheck,gosec // the client is gone; no browser reads this
 }
 
 // statusKind is the kind of all errors.

@@ -31,12 +31,14 @@ func (m *Member) Remove(number uint32) {
 	}
 }
 
-// Pod is a pod as it is sent.
-func (m *Member) Pod(number uint32, isFinished bool) *corev1.Pod {
-	p := pod{number: number, created: 1_700_000_000}
-	if isFinished {
-		p.state = finished
-	}
+// Pod is a pod as it is sent while it runs.
+func (m *Member) Pod(number uint32) *corev1.Pod { return m.sent(number, running) }
+
+// Finished is a pod as it is sent when it has ended.
+func (m *Member) Finished(number uint32) *corev1.Pod { return m.sent(number, finished) }
+
+func (m *Member) sent(number uint32, st state) *corev1.Pod {
+	p := pod{number: number, created: 1_700_000_000, state: st}
 	decoded := &corev1.Pod{}
 	if err := decoded.Unmarshal(m.shape.object(m.number, p, form{protobuf: true}).write(nil)); err != nil {
 		panic(err)

@@ -115,7 +115,7 @@ func (f *Fleet) serve(ctx context.Context, m *Member, certificate tls.Certificat
 func (f *Fleet) Close() {
 	f.churn.end()
 	for _, server := range f.servers {
-		_ = server.Close() //nolint:errcheck // its listener is gone either way
+		_ = server.Close()
 	}
 	f.running.Wait()
 }
@@ -135,7 +135,8 @@ func (f *Fleet) Truth() map[string]Use {
 	sum := map[string]Use{}
 	for _, m := range f.Members {
 		for namespace, use := range m.Truth() {
-			sum[namespace] = sum[namespace].Plus(use)
+			all := sum[namespace]
+			sum[namespace] = all.Plus(&use)
 		}
 	}
 	return sum

@@ -82,7 +82,7 @@ const (
 	trailer = "\x1a\x00\x22\x00" // no content encoding and no content type
 )
 
-func appendVarint(dst []byte, n int) []byte { return binary.AppendUvarint(dst, uint64(n)) } //nolint:gosec // a length
+func appendVarint(dst []byte, n int) []byte { return binary.AppendUvarint(dst, uint64(n)) }
 
 func varintSize(n int) int {
 	size := 1
@@ -153,7 +153,7 @@ func (f form) appendEvent(dst []byte, what string, o object) []byte {
 	}
 	raw := envelopeSize(o.kind, o.size)
 	size := fieldSize(len(what)) + fieldSize(fieldSize(raw))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(size)) //nolint:gosec // an object has no 4 GiB
+	dst = binary.BigEndian.AppendUint32(dst, uint32(size))
 	dst = appendField(dst, 1, what)
 	dst = append(dst, 0x12)
 	dst = appendVarint(dst, fieldSize(raw))

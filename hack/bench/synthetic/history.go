@@ -143,17 +143,16 @@ func (h *history[T]) after(revision uint64) (number, known uint64, err error) {
 }
 
 // read appends the events from a number on, at most as many as there is room
-// for in the slice. Where there are none, more is closed once there are. The
-// revision is that of the member.
-func (h *history[T]) read(from uint64, into []event[T]) (events []event[T], more <-chan struct{}, revision uint64, err error) {
+// for in the slice. Where there are none, more is closed once there are.
+func (h *history[T]) read(from uint64, into []event[T]) (events []event[T], more <-chan struct{}, err error) {
 	h.store.mu.Lock()
 	defer h.store.mu.Unlock()
 	if from < h.first {
-		return nil, nil, 0, errSlow
+		return nil, nil, errSlow
 	}
 	events = into
 	for n := from; n < h.next && len(events) < cap(events); n++ {
 		events = append(events, h.events[n%uint64(h.room)])
 	}
-	return events, h.changed, h.store.revision, nil
+	return events, h.changed, nil
 }

@@ -98,7 +98,7 @@ func (c things) object(t thing, f form) object {
 
 // set notes an object of a kind other than pods, as a new one or in place of
 // one. The caller holds the lock, and gives the value away.
-func (m *Member) set(t *table[thing], value metav1.Object) thing {
+func (m *Member) set(t *table[thing], value metav1.Object) {
 	before, known := t.history.objects.Get(thing{namespace: value.GetNamespace(), name: value.GetName()})
 	m.store.revision++
 	value.SetResourceVersion(strconv.FormatUint(m.store.revision, 10))
@@ -108,7 +108,6 @@ func (m *Member) set(t *table[thing], value metav1.Object) thing {
 		what = modified
 	}
 	t.history.note(event[thing]{revision: m.store.revision, what: what, before: before, now: now})
-	return now
 }
 
 // pods are the codec of pods.

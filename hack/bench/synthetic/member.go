@@ -37,8 +37,8 @@ type Member struct {
 
 func newMember(number int, o Options, s *shape) *Member {
 	m := &Member{
-		Name: fmt.Sprintf("member-%03d", number), Token: fmt.Sprintf("synthetic-%03d-%08x", number, uint64(number)*2654435761+o.Seed), //nolint:gosec // it counts
-		number: uint32(number), version: o.Version, shape: s, store: &store{revision: firstRevision}, //nolint:gosec // it counts
+		Name: fmt.Sprintf("member-%03d", number), Token: fmt.Sprintf("synthetic-%03d-%08x", number, uint64(number)*2654435761+o.Seed),
+		number: uint32(number), version: o.Version, shape: s, store: &store{revision: firstRevision},
 		kinds: kinds(), tables: map[schema.GroupVersionResource]served{}, use: make([]Use, o.Namespaces), created: time.Now(),
 	}
 	m.discovery = newDiscovery(m.kinds)
@@ -127,7 +127,7 @@ func (m *Member) quota(namespace string) *corev1.ResourceQuota {
 // create makes one pod more. The caller holds the lock.
 func (m *Member) create() pod {
 	m.store.revision++
-	p := pod{number: m.next, version: m.offset(), created: uint32(time.Now().Unix())} //nolint:gosec // until 2106
+	p := pod{number: m.next, version: m.offset(), created: uint32(time.Now().Unix())}
 	m.next++
 	m.live = append(m.live, p.number)
 	m.count(p, +1)
@@ -136,7 +136,7 @@ func (m *Member) create() pod {
 }
 
 // offset is the present revision as a pod keeps it.
-func (m *Member) offset() uint32 { return uint32(m.store.revision - firstRevision) } //nolint:gosec // a bench makes fewer changes
+func (m *Member) offset() uint32 { return uint32(m.store.revision - firstRevision) }
 
 func (m *Member) count(p pod, sign int64) {
 	namespace, workload := m.shape.place(p.number)
@@ -144,14 +144,13 @@ func (m *Member) count(p pod, sign int64) {
 }
 
 // finish lets a pod end well. The caller holds the lock.
-func (m *Member) finish(p pod) pod {
+func (m *Member) finish(p pod) {
 	m.count(p, -1)
 	m.store.revision++
 	now := p
 	now.state, now.version = finished, m.offset()
 	m.count(now, +1)
 	m.pods.history.note(event[pod]{revision: m.store.revision, what: modified, before: p, now: now})
-	return now
 }
 
 // remove deletes a pod at once: the one at a place among those that live. As at a

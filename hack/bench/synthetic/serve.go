@@ -47,27 +47,30 @@ func (m *Member) route(w http.ResponseWriter, r *http.Request, gv schema.GroupVe
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		q.namespace, parts = parts[1], parts[2:]
 	}
-	if gv == authorizationv1.SchemeGroupVersion && parts[0] == "selfsubjectaccessreviews" && r.Method == http.MethodPost {
-		m.review(w, r)
-		return
-	}
-	t, ok := m.tables[gv.WithResource(parts[0])]
-	if !ok {
-		m.unknown(w, r, gv)
-		return
-	}
 	if len(parts) > 1 {
 		q.name = parts[1]
 	}
+	resource := gv.WithResource(parts[0])
+	t, ok := m.tables[resource]
+	asked := r.Method + " " + strings.Join(parts[min(len(parts), 2):], "/")
 	switch {
-	case r.Method == http.MethodGet && len(parts) <= 2:
+	case asked == "POST " && resource == reviewed():
+		m.review(w, r)
+	case !ok:
+		m.unknown(w, r, gv)
+	case asked == "GET ":
 		t.serve(w, r, q)
-	case r.Method == http.MethodPut && len(parts) == 3 && parts[0] == "resourcequotas" && parts[2] == "status":
+	case asked == "PUT status" && resource == m.quotas.kind.GroupVersionResource:
 		m.writeStatus(w, r, q)
 	default:
 		f, _ := negotiate(r, "")
 		f.fail(w, apierrors.NewBadRequest("the synthetic server does not "+r.Method+" "+strings.Join(parts, "/")).ErrStatus)
 	}
+}
+
+// reviewed is where a client asks what it may do.
+func reviewed() schema.GroupVersionResource {
+	return authorizationv1.SchemeGroupVersion.WithResource(reviews)
 }
 
 // unknown answers for a kind that is not served, of a group that may be.

@@ -104,7 +104,7 @@ func (s *shape) numberOf(namespace, name string) (uint32, bool) {
 		if digit < 0 {
 			return 0, false
 		}
-		number = number*uint32(len(suffixLetters)) + uint32(digit) //nolint:gosec // below 27
+		number = number*uint32(len(suffixLetters)) + uint32(digit)
 	}
 	ns, full := s.key(pod{number: number})
 	return number, ns == namespace && full == name
@@ -275,7 +275,7 @@ func podFields(scratch []byte, member uint32, p pod, namespace int) (values [slo
 	}
 	b = appendSuffix(b, p.number)
 	end(slotName)
-	b = appendPadded(append(b, "team-"...), uint64(namespace), 10, 3) //nolint:gosec // it counts
+	b = appendPadded(append(b, "team-"...), uint64(namespace), 10, 3)
 	end(slotNamespace)
 	b = appendPadded(b, uint64(member), 16, 8)
 	b = append(b, "-7a59-4b0c-9f43-"...)

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // table serves the objects of one kind of one member.
@@ -55,8 +54,8 @@ func (t *table[T]) serve(w http.ResponseWriter, r *http.Request, q question) {
 
 // refuse sends what an error is to a client.
 func (f form) refuse(w http.ResponseWriter, err error) {
-	var status *apierrors.StatusError
-	if !errors.As(err, &status) {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
 		status = apierrors.NewInternalError(err)
 	}
 	f.fail(w, status.ErrStatus)
@@ -147,7 +146,7 @@ func (t *table[T]) snapshot(r *http.Request, q *question) (snapshot[T], error) {
 	var s snapshot[T]
 	wanted := q.revision
 	if q.token != nil {
-		wanted = uint64(max(q.token.Revision, 0)) //nolint:gosec // it is not negative
+		wanted = uint64(max(q.token.Revision, 0))
 	}
 	if err := t.reach(r, wanted); err != nil {
 		return s, err
@@ -176,7 +175,7 @@ func expiredToken(t *token) error {
 	if failed != nil {
 		return failed
 	}
-	err.ErrStatus.ListMeta.Continue = text
+	err.ErrStatus.Continue = text
 	return err
 }
 
@@ -187,7 +186,8 @@ func (t *table[T]) reach(r *http.Request, revision uint64) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
-		_, more, present, err := t.history.read(^uint64(0), nil)
+		_, more, err := t.history.read(^uint64(0), nil)
+		present := t.history.revision()
 		if err != nil || present >= revision {
 			return err
 		}
@@ -234,7 +234,7 @@ func (t *table[T]) page(s snapshot[T], q *question) (listing, []T, error) {
 		start = strings.TrimPrefix(start, q.namespace+"/")
 	}
 	var err error
-	l.cont, err = token{Version: tokenVersion, Revision: int64(s.revision), Start: start}.encode() //nolint:gosec // far below
+	l.cont, err = token{Version: tokenVersion, Revision: int64(s.revision), Start: start}.encode()
 	return l, objects, err
 }
 
@@ -256,5 +256,5 @@ func (t *table[T]) blank(revision uint64, f form, annotations map[string]string)
 	}
 	accessor.SetResourceVersion(fmt.Sprint(revision))
 	accessor.SetAnnotations(annotations)
-	return f.encode(t.kind.kind(), obj.(runtime.Object)) //nolint:errcheck,forcetypeassert // it is one
+	return f.encode(t.kind.kind(), obj)
 }

@@ -48,7 +48,7 @@ func (u *Use) add(c cost, st state, sign int64) {
 }
 
 // Plus is the sum of two.
-func (u Use) Plus(v Use) Use {
+func (u *Use) Plus(v *Use) Use {
 	return Use{
 		Stored: u.Stored + v.Stored, Running: u.Running + v.Running, CPU: u.CPU + v.CPU, Memory: u.Memory + v.Memory,
 		CPULimit: u.CPULimit + v.CPULimit, MemoryLimit: u.MemoryLimit + v.MemoryLimit, Services: u.Services + v.Services,
@@ -56,7 +56,7 @@ func (u Use) Plus(v Use) Use {
 }
 
 // List is the use under the names that quotas have for it.
-func (u Use) List() corev1.ResourceList {
+func (u *Use) List() corev1.ResourceList {
 	count := func(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
 	size := func(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 	cpu := func(n int64) resource.Quantity { return *resource.NewMilliQuantity(n, resource.DecimalSI) }

@@ -1,7 +1,6 @@
 package synthetic
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +45,7 @@ func (t *table[T]) watch(w http.ResponseWriter, r *http.Request, q question, f f
 		w.Header().Add("Vary", "Accept-Encoding")
 		s.zip = t.kind.zip
 	}
-	err := s.run(ctx, r)
-	var status *apierrors.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*apierrors.StatusError](s.run(ctx, r)); ok {
 		_ = s.fail(status) //nolint:errcheck // the client is gone
 	}
 }
@@ -69,7 +66,9 @@ func (s *stream[T]) run(ctx context.Context, r *http.Request) error {
 // event that comes next.
 func (s *stream[T]) begin(r *http.Request) (uint64, error) {
 	s.out.WriteHeader(http.StatusOK)
-	http.NewResponseController(s.out).Flush() //nolint:errcheck // every writer here can
+	if err := http.NewResponseController(s.out).Flush(); err != nil {
+		return 0, err
+	}
 	q := &s.question
 	if !q.initial && q.revision > 0 {
 		next, known, err := s.table.history.after(q.revision)
@@ -107,23 +106,15 @@ func (s *stream[T]) follow(ctx context.Context, next uint64) error {
 	sign := time.NewTimer(s.nextSign())
 	defer sign.Stop()
 	for {
-		batch, more, revision, err := s.table.history.read(next, events[:0])
+		batch, more, err := s.table.history.read(next, events[:0])
 		if err != nil {
 			return err
 		}
 		next += uint64(len(batch))
-		for i := range batch {
-			if !s.table.selected(&s.question, batch[i].now) {
-				continue
-			}
-			if err := s.send(batch[i].what.String(), s.table.codec.object(batch[i].now, s.form)); err != nil {
-				return err
-			}
+		if err := s.tell(batch); err != nil {
+			return err
 		}
-		if err := s.flush(); err != nil || len(batch) > 0 {
-			if err != nil {
-				return err
-			}
+		if len(batch) > 0 {
 			continue
 		}
 		select {
@@ -132,13 +123,37 @@ func (s *stream[T]) follow(ctx context.Context, next uint64) error {
 			return ctx.Err()
 		case <-sign.C:
 			sign.Reset(s.nextSign())
-			if s.question.bookmarks && revision > s.began { // else it would say nothing new
-				if err := s.bookmark(revision, nil); err != nil {
-					return err
-				}
+			if err := s.alive(); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// tell sends events, as far as they are asked for, and writes them.
+func (s *stream[T]) tell(events []event[T]) error {
+	for i := range events {
+		e := &events[i]
+		if !s.table.selected(&s.question, e.now) {
+			continue
+		}
+		if err := s.send(e.what.String(), s.table.codec.object(e.now, s.form)); err != nil {
+			return err
+		}
+	}
+	return s.flush()
+}
+
+// alive sends a bookmark where it would say something new.
+func (s *stream[T]) alive() error {
+	revision := s.table.history.revision()
+	if !s.question.bookmarks || revision == s.began {
+		return nil
+	}
+	if err := s.bookmark(revision, nil); err != nil {
+		return err
+	}
+	return s.flush()
 }
 
 // nextSign is how long it takes to the next bookmark: there is one in every
@@ -204,7 +219,7 @@ func (s *stream[T]) write() error {
 		_, err := s.out.Write(s.buffer)
 		return err
 	}
-	var zip *gzip.Writer = s.zip.take(s.out)
+	zip := s.zip.take(s.out)
 	defer s.zip.give(zip)
 	if _, err := zip.Write(s.buffer); err != nil {
 		return err
