@@ -32,7 +32,7 @@ func play(ctx context.Context, root, dir string, o Options) (*player, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the synthetic fleet: %w\n%s", err, out)
 	}
-	p := &player{command: exec.CommandContext(ctx, program,
+	p := &player{command: exec.CommandContext(context.WithoutCancel(ctx), program,
 		"-members", strconv.Itoa(o.Members), "-pods", strconv.Itoa(o.Pods), "-namespaces", strconv.Itoa(o.Namespaces), "-dir", dir)}
 	p.command.Stderr = os.Stderr
 	in, err := p.command.StdinPipe()

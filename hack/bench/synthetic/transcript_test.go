@@ -74,17 +74,23 @@ const (
 
 func listForms() []form {
 	return []form{
-		{"JSON", asJSON, false}, {"protobuf", asProtobuf + "," + asJSON, false},
-		{"JSON metadata", asJSON + partial + "List", false}, {"protobuf metadata", asProtobuf + partial + "List," + asJSON, false},
-		{"JSON gzip", asJSON, true}, {"protobuf gzip", asProtobuf, true},
+		{"JSON", asJSON, false},
+		{"protobuf", asProtobuf + "," + asJSON, false},
+		{"JSON metadata", asJSON + partial + "List", false},
+		{"protobuf metadata", asProtobuf + partial + "List," + asJSON, false},
+		{"JSON gzip", asJSON, true},
+		{"protobuf gzip", asProtobuf, true},
 	}
 }
 
 func watchForms() []form {
 	return []form{
-		{"JSON", asJSON, false}, {"protobuf", asProtobuf + "," + asJSON, false},
-		{"JSON metadata", asJSON + partial, false}, {"protobuf metadata", asProtobuf + partial, false},
-		{"JSON gzip", asJSON, true}, {"protobuf gzip", asProtobuf + ";stream=watch," + asProtobuf, true},
+		{"JSON", asJSON, false},
+		{"protobuf", asProtobuf + "," + asJSON, false},
+		{"JSON metadata", asJSON + partial, false},
+		{"protobuf metadata", asProtobuf + partial, false},
+		{"JSON gzip", asJSON, true},
+		{"protobuf gzip", asProtobuf + ";stream=watch," + asProtobuf, true},
 	}
 }
 
