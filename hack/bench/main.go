@@ -95,10 +95,10 @@ func figures(o options) []measurement {
 	if o.short {
 		const churn = 10 * time.Second
 		return []measurement{
-			{"fleet", scenario.Options{Members: 10, Pods: 2000, Rates: []int{rate, burst}, Churn: churn}, ofFleet},
+			{"fleet", scenario.Options{Members: 10, Pods: 2000, Rates: []int{rate, burst}, Churn: churn, Rest: churn}, ofFleet},
 			{"gzip", scenario.Options{Members: 1, Pods: 20_000}, ofOne("gzip")},
 			{"plain", scenario.Options{Members: 1, Pods: 20_000, Plain: true}, ofOne("no gzip")},
-			{"quotas", scenario.Options{Members: 10, Pods: 2000, Namespaces: 100, Rates: []int{rate}, Churn: churn}, ofQuotas},
+			{"quotas", scenario.Options{Members: 10, Pods: 2000, Namespaces: 100, Rates: []int{rate}, Churn: churn, Rest: churn}, ofQuotas},
 		}
 	}
 	return []measurement{

@@ -34,7 +34,7 @@ type Options struct {
 	Plain      bool          // members are asked not to compress
 	Rates      []int         // changes per second, one rate after the other
 	Churn      time.Duration // how long each rate lasts; default 30s
-	Rest       time.Duration // between the first right totals and what is called at rest; default 1m
+	Rest       time.Duration // between the first right totals and what is called at rest; default 3m
 	Patience   time.Duration // for the first right totals; default 5m
 	Out        io.Writer     // progress for people; default none
 }
@@ -43,7 +43,7 @@ type Options struct {
 const DefaultNamespaces = 10
 
 func (o Options) complete() Options {
-	const churn, rest, patience = 30 * time.Second, time.Minute, 5 * time.Minute
+	const churn, rest, patience = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
 	if o.Namespaces == 0 {
 		o.Namespaces = DefaultNamespaces
 	}
@@ -226,8 +226,9 @@ func (r *run) sync(ctx context.Context, result *Result) (err error) {
 	return err
 }
 
-// rest is the RSS of the hub when it has had nothing to do for a while, so that
-// garbage is collected and given back.
+// rest is the RSS of the hub when it has had nothing to do for a while. A Go
+// program that allocates nothing collects garbage every two minutes, and then
+// takes some seconds to give memory back: before that it is as large as its peak.
 func (r *run) rest(ctx context.Context) (int64, error) {
 	const looks = 6
 	var use process.Use
