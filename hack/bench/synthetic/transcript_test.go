@@ -255,11 +255,21 @@ func (s *transcript) watch(path string, query url.Values, f form, each func(even
 			s.note("  %s %s", e.Type, describe(status))
 		} else {
 			s.note("  %s %s", e.Type, summary(obj))
+			s.onceIfBookmark(e.Type)
 		}
 		if each(event{e.Type, obj}) {
 			s.note("  enough")
 			return
 		}
+	}
+}
+
+// onceIfBookmark keeps one of several bookmarks: kube-apiserver sends one or two
+// before the end, as its clock happens to stand.
+func (s *transcript) onceIfBookmark(what string) {
+	last := len(s.lines) - 1
+	if what == "BOOKMARK" && s.lines[last] == s.lines[last-1] {
+		s.lines = s.lines[:last]
 	}
 }
 
