@@ -12,6 +12,8 @@ import (
 
 	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // costs is what one change of a pod costs in a namespace of some size, in
@@ -25,7 +27,7 @@ type costs struct {
 }
 
 // costOfChange measures how much work the change of one pod is.
-func costOfChange(ctx context.Context, o options) ([]row, error) {
+func costOfChange(ctx context.Context, o options) ([]figure.Row, error) {
 	all := []costs{{pods: 100}, {pods: 10_000}, {pods: 50_000}}
 	if err := measureOurs(all, o); err != nil {
 		return nil, fmt.Errorf("ours: %w", err)
@@ -42,28 +44,28 @@ func costOfChange(ctx context.Context, o options) ([]row, error) {
 	return costRows(all), nil
 }
 
-func costRows(all []costs) []row {
+func costRows(all []costs) []figure.Row {
 	const ledger, flat, ask = 2 * time.Microsecond, 1.5, 0.01
-	var rows []row
+	var rows []figure.Row
 	for _, c := range all {
-		rows = append(rows, row{
-			name: fmt.Sprintf("one pod change, decode included, %d pods", c.pods),
-			ours: c.change, upstream: c.upstream, in: nanoseconds, target: within(10 * time.Microsecond),
+		rows = append(rows, figure.Row{
+			Name: fmt.Sprintf("one pod change, decode included, %d pods", c.pods),
+			Ours: c.change, Upstream: c.upstream, In: figure.Nanoseconds, Target: figure.Within(10 * time.Microsecond),
 		})
 	}
 	few, many := all[0], all[len(all)-1]
-	rows = append(rows, row{
-		name: fmt.Sprintf("one pod change, %d pods against %d", many.pods, few.pods),
-		ours: many.change / few.change, upstream: many.upstream / few.upstream, in: factor, target: atMost(flat),
+	rows = append(rows, figure.Row{
+		Name: fmt.Sprintf("one pod change, %d pods against %d", many.pods, few.pods),
+		Ours: many.change / few.change, Upstream: many.upstream / few.upstream, In: figure.Factor, Target: figure.AtMost(flat),
 	})
 	for _, c := range []costs{few, many} {
-		rows = append(rows, row{
-			name: fmt.Sprintf("of it the ledger alone, %d pods", c.pods), ours: c.note, in: nanoseconds, target: within(ledger),
+		rows = append(rows, figure.Row{
+			Name: fmt.Sprintf("of it the ledger alone, %d pods", c.pods), Ours: c.note, In: figure.Nanoseconds, Target: figure.Within(ledger),
 		})
 	}
-	return append(rows, row{
-		name: fmt.Sprintf("one pod change and a quota's new sum, %d pods", many.pods),
-		ours: many.change + many.ask, upstream: many.upstream, in: nanoseconds, target: ratioAtMost(ask),
+	return append(rows, figure.Row{
+		Name: fmt.Sprintf("one pod change and a quota's new sum, %d pods", many.pods),
+		Ours: many.change + many.ask, Upstream: many.upstream, In: figure.Nanoseconds, Target: figure.RatioAtMost(ask),
 	})
 }
 
@@ -155,7 +157,7 @@ func changes[T runtime.Object](n int, serializer runtime.NegotiatedSerializer) (
 	const changing = 100
 	var before, after []*corev1.Pod
 	for i := range changing {
-		p := pod(i * n / changing)
+		p := sample.Pod(i * n / changing)
 		before, after = append(before, p), append(after, resized(p))
 	}
 	return newWatched[T](append(after, before...), serializer)
@@ -165,7 +167,7 @@ func changes[T runtime.Object](n int, serializer runtime.NegotiatedSerializer) (
 func resized(p *corev1.Pod) *corev1.Pod {
 	const milliCPU, memory = 750, 1 << 30
 	after := p.DeepCopy()
-	after.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts(milliCPU, memory), Limits: amounts(milliCPU, memory)}
+	after.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: sample.Amounts(milliCPU, memory), Limits: sample.Amounts(milliCPU, memory)}
 	return after
 }
 
@@ -176,7 +178,7 @@ func notes(n int, u *ours) (func() error, error) {
 	reader := newReader()
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n) //nolint:gosec // the same order in each run
 	for place, i := range order {
-		before := pod(i)
+		before := sample.Pod(i)
 		for state, p := range []*corev1.Pod{resized(before), before} {
 			message, err := p.Marshal()
 			if err != nil {

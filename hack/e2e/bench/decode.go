@@ -9,15 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fleetquota/fleetquota/evaluator/wire"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // decoding measures reading a pod off a watch: ours finds out what it costs
 // meanwhile, and upstream's does not.
-func decoding(_ context.Context, o options) ([]row, error) {
-	const sample = 100
-	pods := make([]*corev1.Pod, sample)
+func decoding(_ context.Context, o options) ([]figure.Row, error) {
+	const different = 100
+	pods := make([]*corev1.Pod, different)
 	for i := range pods {
-		pods[i] = pod(i)
+		pods[i] = sample.Pod(i)
 	}
 	slim, err := newWatched[*wire.Object](pods, newReader().Serializer(full()))
 	if err != nil {
@@ -42,10 +44,10 @@ func decoding(_ context.Context, o options) ([]row, error) {
 		}
 	}
 	const kilo = 1000
-	name := fmt.Sprintf("decode a pod of %s from the watch", bytes(float64(whole.size)/sample))
-	return []row{
-		{name: name, ours: times[0], upstream: times[1], in: nanoseconds, target: within(6 * time.Microsecond)},
-		{name: name + ", garbage", ours: garbage[0], upstream: garbage[1], in: bytes, target: atMost(4 * kilo)},
+	name := fmt.Sprintf("decode a pod of %s from the watch", figure.Bytes(float64(whole.size)/different))
+	return []figure.Row{
+		{Name: name, Ours: times[0], Upstream: times[1], In: figure.Nanoseconds, Target: figure.Within(6 * time.Microsecond)},
+		{Name: name + ", garbage", Ours: garbage[0], Upstream: garbage[1], In: figure.Bytes, Target: figure.AtMost(4 * kilo)},
 	}, nil
 }
 

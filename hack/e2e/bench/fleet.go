@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 	"github.com/fleetquota/fleetquota/hack/e2e/scene"
 )
 
@@ -26,7 +28,7 @@ const (
 func memberNames() []string { return []string{native, "east", "west"} }
 
 // onRealClusters measures the hub as users run it, on real API servers.
-func onRealClusters(ctx context.Context, o options) (rows []row, err error) {
+func onRealClusters(ctx context.Context, o options) (rows []figure.Row, err error) {
 	dir, err := os.MkdirTemp("", "fleetquota-bench-")
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func onRealClusters(ctx context.Context, o options) (rows []row, err error) {
 	if err := f.furnish(ctx); err != nil {
 		return nil, err
 	}
-	for _, measure := range []func(context.Context, options) ([]row, error){f.latency, f.statusSize, f.idleWrites} {
+	for _, measure := range []func(context.Context, options) ([]figure.Row, error){f.latency, f.statusSize, f.idleWrites} {
 		more, err := measure(ctx, o)
 		if err != nil {
 			return rows, err
@@ -125,7 +127,7 @@ func (f *fleet) makePods(ctx context.Context, member *scene.Cluster, place int) 
 		group.Go(func() {
 			for i := range numbers {
 				if errs[worker] == nil {
-					_, errs[worker] = member.Kubernetes.CoreV1().Pods(namespace).Create(ctx, newPod(i), metav1.CreateOptions{})
+					_, errs[worker] = member.Kubernetes.CoreV1().Pods(namespace).Create(ctx, sample.New(i), metav1.CreateOptions{})
 				}
 			}
 		})

@@ -10,12 +10,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 	"github.com/fleetquota/fleetquota/hack/e2e/scene"
 )
 
 // idleWrites counts what the hub writes while nothing happens, as the servers'
 // audit logs tell. Its own Lease is left out.
-func (f *fleet) idleWrites(ctx context.Context, o options) ([]row, error) {
+func (f *fleet) idleWrites(ctx context.Context, o options) ([]figure.Row, error) {
 	const quiet = 5 * time.Second // for what the last deletion has caused
 	lasts := pick(o, 20*time.Second, time.Minute)
 	progress("count the hub's writes in %s without changes", lasts)
@@ -46,7 +47,7 @@ func (f *fleet) idleWrites(ctx context.Context, o options) ([]row, error) {
 		writes += n
 	}
 	name := fmt.Sprintf("idle writes to %d servers in %s, Lease aside", len(servers), lasts)
-	return []row{{name: name, ours: float64(writes) / lasts.Minutes(), in: perMinute, target: atMost(0)}}, nil
+	return []figure.Row{{Name: name, Ours: float64(writes) / lasts.Minutes(), In: figure.PerMinute, Target: figure.AtMost(0)}}, nil
 }
 
 // pass waits.

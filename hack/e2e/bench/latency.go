@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // delays is how long deletions took to be seen.
@@ -26,7 +28,7 @@ type delays struct {
 
 // latency measures from just before the call that deletes a pod to the event of
 // a watch with the lowered number.
-func (f *fleet) latency(ctx context.Context, o options) ([]row, error) {
+func (f *fleet) latency(ctx context.Context, o options) ([]figure.Row, error) {
 	deletions := pick(o, 15, 60)
 	progress("delete %d pods, each more than 1 s after the one before", deletions)
 	ctx, stop := context.WithCancel(ctx)
@@ -64,7 +66,7 @@ func (f *fleet) deletePod(ctx context.Context, i int, n numbers, d *delays) erro
 	name := memberNames()[place]
 	now := metav1.NewDeleteOptions(0)
 	began := time.Now()
-	if err := f.scene.Member(name).Kubernetes.CoreV1().Pods(namespace).Delete(ctx, newPod(i).Name, *now); err != nil {
+	if err := f.scene.Member(name).Kubernetes.CoreV1().Pods(namespace).Delete(ctx, sample.New(i).Name, *now); err != nil {
 		return err
 	}
 	global, err := n.global.await(ctx, int64(f.pods-i-1))
@@ -86,16 +88,16 @@ func (f *fleet) deletePod(ctx context.Context, i int, n numbers, d *delays) erro
 	return nil
 }
 
-func (d delays) rows(pods int) []row {
+func (d delays) rows(pods int) []figure.Row {
 	const half, nearlyAll = 0.5, 0.99
 	of := func(sample []time.Duration, part float64) float64 { return float64(quantile(sample, part)) }
 	global := fmt.Sprintf("pod deletion to global status, %d members, %d pods, n=%d", len(memberNames()), pods, len(d.global))
 	local := fmt.Sprintf("pod deletion to local status, %d pods, n=%d and %d", pods/len(memberNames()), len(d.ours), len(d.native))
-	return []row{
-		{name: global + ", median", ours: of(d.global, half), in: nanoseconds, target: within(150 * time.Millisecond)},
-		{name: global + ", p99", ours: of(d.global, nearlyAll), in: nanoseconds, target: within(500 * time.Millisecond)},
-		{name: global + ", all keys, median", ours: of(d.right, half), in: nanoseconds, target: within(150 * time.Millisecond)},
-		{name: local + ", median", ours: of(d.ours, half), upstream: of(d.native, half), in: nanoseconds, target: ratioAtMost(1)},
+	return []figure.Row{
+		{Name: global + ", median", Ours: of(d.global, half), In: figure.Nanoseconds, Target: figure.Within(150 * time.Millisecond)},
+		{Name: global + ", p99", Ours: of(d.global, nearlyAll), In: figure.Nanoseconds, Target: figure.Within(500 * time.Millisecond)},
+		{Name: global + ", all keys, median", Ours: of(d.right, half), In: figure.Nanoseconds, Target: figure.Within(150 * time.Millisecond)},
+		{Name: local + ", median", Ours: of(d.ours, half), Upstream: of(d.native, half), In: figure.Nanoseconds, Target: figure.RatioAtMost(1)},
 	}
 }
 

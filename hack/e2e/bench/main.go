@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 )
 
 func main() {
@@ -39,7 +41,7 @@ const ballastSize = 64 << 20
 func run(ctx context.Context, o options) error {
 	figures := []struct {
 		name    string
-		measure func(context.Context, options) ([]row, error)
+		measure func(context.Context, options) ([]figure.Row, error)
 	}{
 		{"decode", decoding},
 		{"cost", costOfChange},
@@ -48,7 +50,7 @@ func run(ctx context.Context, o options) error {
 	}
 	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
-	var rows []row
+	var rows []figure.Row
 	var errs []error
 	for _, figure := range figures {
 		if ctx.Err() != nil || o.only != "" && o.only != figure.name {
@@ -67,9 +69,9 @@ func run(ctx context.Context, o options) error {
 		errs = append(errs, fmt.Errorf("there is nothing named %q to measure", o.only))
 	}
 	if len(rows) > 0 {
-		fmt.Println(machine(context.WithoutCancel(ctx)))
+		fmt.Println(figure.Machine(context.WithoutCancel(ctx), kubernetesVersion()))
 		fmt.Println()
-		errs = append(errs, printTable(os.Stdout, rows))
+		errs = append(errs, figure.Print(os.Stdout, rows))
 	}
 	return errors.Join(errs...)
 }

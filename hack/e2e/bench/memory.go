@@ -9,25 +9,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 )
 
 // memoryPerPod measures what is kept of each pod that is watched, the charges
 // that are remembered included, among three numbers of pods and from one to the
 // next.
-func memoryPerPod(_ context.Context, o options) ([]row, error) {
+func memoryPerPod(_ context.Context, o options) ([]figure.Row, error) {
 	const most = 200
 	sizes := pick(o, []int{5_000, 20_000, 50_000}, []int{10_000, 50_000, 200_000})
-	var rows []row
+	var rows []figure.Row
 	var before float64
 	for i, n := range sizes {
 		took, err := keptByOurs(n)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{name: fmt.Sprintf("memory per watched pod, of %d", n), ours: took / float64(n), in: bytes, target: atMost(most)})
+		rows = append(rows, figure.Row{Name: fmt.Sprintf("memory per watched pod, of %d", n), Ours: took / float64(n), In: figure.Bytes, Target: figure.AtMost(most)})
 		if i > 0 {
 			more := (took - before) / float64(n-sizes[i-1])
-			rows = append(rows, row{name: fmt.Sprintf("memory per pod more, from %d to %d", sizes[i-1], n), ours: more, in: bytes, target: atMost(most)})
+			rows = append(rows, figure.Row{Name: fmt.Sprintf("memory per pod more, from %d to %d", sizes[i-1], n), Ours: more, In: figure.Bytes, Target: figure.AtMost(most)})
 		}
 		before = took
 	}
@@ -42,7 +44,7 @@ func memoryPerPod(_ context.Context, o options) ([]row, error) {
 		return nil, errors.New("upstream's cache does not hold all pods")
 	}
 	for i := range rows {
-		rows[i].upstream = took / float64(n)
+		rows[i].Upstream = took / float64(n)
 	}
 	return rows, nil
 }

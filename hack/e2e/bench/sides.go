@@ -18,6 +18,7 @@ import (
 	"github.com/fleetquota/fleetquota/evaluator/wire"
 	"github.com/fleetquota/fleetquota/federation"
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/sample"
 )
 
 // ours is what the hub keeps of one member's pods.
@@ -88,11 +89,11 @@ func (u *upstream) used() (corev1.ResourceList, error) {
 
 // fill gives pods 0 to n, as they are read off a watch.
 func fill[T runtime.Object](n int, serializer runtime.NegotiatedSerializer, set func(T) error) error {
-	const sample = 1000
-	for from := 0; from < n; from += sample {
+	const batch = 1000
+	for from := 0; from < n; from += batch {
 		var pods []*corev1.Pod
-		for i := from; i < min(n, from+sample); i++ {
-			pods = append(pods, pod(i))
+		for i := from; i < min(n, from+batch); i++ {
+			pods = append(pods, sample.Pod(i))
 		}
 		w, err := newWatched[T](pods, serializer)
 		if err != nil {

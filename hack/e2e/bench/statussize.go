@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 )
 
 // statusSize measures the largest row that the hub has written for a member.
-func (f *fleet) statusSize(ctx context.Context, _ options) ([]row, error) {
+func (f *fleet) statusSize(ctx context.Context, _ options) ([]figure.Row, error) {
 	quota, err := f.scene.Hub.Quota.Quotas(namespace).Get(ctx, quotaName, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -27,5 +29,5 @@ func (f *fleet) statusSize(ctx context.Context, _ options) ([]row, error) {
 	}
 	const most = 600
 	name := fmt.Sprintf("status size per member, %d keys", len(quota.Spec.Hard))
-	return []row{{name: name, ours: float64(largest), in: bytes, target: atMost(most)}}, nil
+	return []figure.Row{{Name: name, Ours: float64(largest), In: figure.Bytes, Target: figure.AtMost(most)}}, nil
 }

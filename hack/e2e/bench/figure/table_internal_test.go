@@ -1,4 +1,4 @@
-package main
+package figure
 
 import (
 	"strings"
@@ -8,35 +8,35 @@ import (
 
 func TestRows(t *testing.T) {
 	cases := map[string]struct {
-		row  row
+		row  Row
 		want string
 	}{
 		"a bound on ours that is reached": {
-			row{name: "cost", ours: 8200, upstream: 3.1e9, in: nanoseconds, target: within(10 * time.Microsecond)},
+			Row{Name: "cost", Ours: 8200, Upstream: 3.1e9, In: Nanoseconds, Target: Within(10 * time.Microsecond)},
 			"PASS  cost  8.2 us  3.1 s  0.0000026  <= 10 us",
 		},
 		"a bound on ours that is not": {
-			row{name: "cost", ours: 10001, upstream: 3.1e9, in: nanoseconds, target: within(10 * time.Microsecond)},
+			Row{Name: "cost", Ours: 10001, Upstream: 3.1e9, In: Nanoseconds, Target: Within(10 * time.Microsecond)},
 			"MISS  cost  10 us  3.1 s  0.0000032  <= 10 us",
 		},
 		"nothing comparable upstream": {
-			row{name: "latency", ours: 43.21e6, in: nanoseconds, target: within(150 * time.Millisecond)},
+			Row{Name: "latency", Ours: 43.21e6, In: Nanoseconds, Target: Within(150 * time.Millisecond)},
 			"PASS  latency  43.2 ms  -  -  <= 150 ms",
 		},
 		"a bound on the ratio that is reached exactly": {
-			row{name: "local", ours: 320e6, upstream: 320e6, in: nanoseconds, target: ratioAtMost(1)},
+			Row{Name: "local", Ours: 320e6, Upstream: 320e6, In: Nanoseconds, Target: RatioAtMost(1)},
 			"PASS  local  320 ms  320 ms  1  ratio <= 1",
 		},
 		"a bound on the ratio that is not reached": {
-			row{name: "local", ours: 640e6, upstream: 320e6, in: nanoseconds, target: ratioAtMost(1)},
+			Row{Name: "local", Ours: 640e6, Upstream: 320e6, In: Nanoseconds, Target: RatioAtMost(1)},
 			"MISS  local  640 ms  320 ms  2  ratio <= 1",
 		},
 		"bytes": {
-			row{name: "memory", ours: 187.4, upstream: 10444, in: bytes, target: atMost(200)},
+			Row{Name: "memory", Ours: 187.4, Upstream: 10444, In: Bytes, Target: AtMost(200)},
 			"PASS  memory  187 B  10.4 KB  0.018  <= 200 B",
 		},
 		"nothing at all": {
-			row{name: "idle", ours: 0, in: perMinute, target: atMost(0)},
+			Row{Name: "idle", Ours: 0, In: PerMinute, Target: AtMost(0)},
 			"PASS  idle  0/min  -  -  <= 0/min",
 		},
 	}
@@ -52,9 +52,9 @@ func TestRows(t *testing.T) {
 
 func TestTableAlignsColumns(t *testing.T) {
 	var out strings.Builder
-	err := printTable(&out, []row{
-		{name: "a", ours: 1, upstream: 1000, in: bytes, target: atMost(2)},
-		{name: "longer", ours: 3, in: bytes, target: atMost(2)},
+	err := Print(&out, []Row{
+		{Name: "a", Ours: 1, Upstream: 1000, In: Bytes, Target: AtMost(2)},
+		{Name: "longer", Ours: 3, In: Bytes, Target: AtMost(2)},
 	})
 	want := strings.Join([]string{
 		"      figure  ours  upstream  ratio  target",
@@ -73,15 +73,6 @@ func TestDigits(t *testing.T) {
 	} {
 		if got := digits(value); got != want {
 			t.Errorf("digits(%v) = %s, want %s", value, got, want)
-		}
-	}
-}
-
-func TestQuantiles(t *testing.T) {
-	sample := []time.Duration{5, 1, 4, 2, 3}
-	for q, want := range map[float64]time.Duration{0: 1, 0.5: 3, 0.99: 5, 1: 5} {
-		if got := quantile(sample, q); got != want {
-			t.Errorf("quantile %v = %d, want %d", q, got, want)
 		}
 	}
 }
