@@ -113,20 +113,20 @@ const mebi = 1 << 20
 
 // ofFleet are the rows of many members.
 func ofFleet(what string, r *scenario.Result) []figure.Row {
-	const most, within, cpu = 600 * mebi, 90 * time.Second, 0.25
+	const most, within = 600 * mebi, 90 * time.Second
 	rows := []figure.Row{
 		{Name: what + ": from start to right totals", Ours: float64(r.Synced), In: figure.Nanoseconds, Target: figure.Within(within)},
-		{Name: what + ": CPU until then", Ours: float64(r.SyncCPU), In: figure.Nanoseconds, Target: figure.Within(2 * within)},
+		{Name: what + ": CPU until then", Ours: float64(r.SyncCPU), In: figure.Nanoseconds},
 		{Name: what + ": RSS at rest", Ours: float64(r.RSS), In: figure.Mebibytes, Target: figure.AtMost(most)},
 		{Name: what + ": largest RSS", Ours: float64(r.Peak), In: figure.Mebibytes, Target: figure.AtMost(most)},
 	}
 	for i, rate := range r.Rates {
 		name := fmt.Sprintf("%s, %.0f changes/s: ", what, rate.Made)
 		if i == 0 {
-			rows = append(rows, figure.Row{Name: name + "CPU, of one core", Ours: rate.CPU, In: figure.Percent, Target: figure.AtMost(cpu)})
+			rows = append(rows, figure.Row{Name: name + "CPU, of one core", Ours: rate.CPU, In: figure.Percent})
 		}
 		rows = append(rows,
-			figure.Row{Name: name + "right after the last within", Ours: float64(rate.Settled), In: figure.Nanoseconds, Target: figure.Within(5 * time.Second)},
+			figure.Row{Name: name + "right after the last within", Ours: float64(rate.Settled), In: figure.Nanoseconds},
 			figure.Row{Name: name + "status writes per FleetQuota", Ours: rate.Writes / scenario.DefaultNamespaces, In: figure.PerSecond, Target: figure.AtMost(1)},
 		)
 	}
@@ -146,12 +146,11 @@ func ofOne(how string) func(what string, r *scenario.Result) []figure.Row {
 
 // ofQuotas are the rows of many FleetQuotas.
 func ofQuotas(what string, r *scenario.Result) []figure.Row {
-	const cpu = 0.5
 	var rows []figure.Row
 	for _, rate := range r.Rates {
 		name := fmt.Sprintf("%s, %d FleetQuotas, %.0f changes/s: ", what, r.Quotas, rate.Made)
 		rows = append(rows,
-			figure.Row{Name: name + "CPU, of one core", Ours: rate.CPU, In: figure.Percent, Target: figure.AtMost(cpu)},
+			figure.Row{Name: name + "CPU, of one core", Ours: rate.CPU, In: figure.Percent},
 			figure.Row{Name: name + "status writes", Ours: rate.Writes, In: figure.PerSecond, Target: figure.AtMost(float64(r.Quotas))},
 		)
 	}

@@ -19,20 +19,22 @@ type Row struct {
 	Target   Target
 }
 
-// Target is what a figure should be at most.
+// Target is what a figure should be at most. The zero value is none: the figure
+// is told, and not judged.
 type Target struct {
+	some  bool
 	most  float64
 	ratio bool // it is a bound on ours / upstream, not on ours
 }
 
 // AtMost bounds ours.
-func AtMost(most float64) Target { return Target{most: most} }
+func AtMost(most float64) Target { return Target{some: true, most: most} }
 
 // Within bounds ours by a duration.
 func Within(most time.Duration) Target { return AtMost(float64(most)) }
 
 // RatioAtMost bounds ours / upstream.
-func RatioAtMost(most float64) Target { return Target{most: most, ratio: true} }
+func RatioAtMost(most float64) Target { return Target{some: true, most: most, ratio: true} }
 
 // passes says whether the target is reached.
 func (r Row) passes() bool {
@@ -44,14 +46,17 @@ func (r Row) passes() bool {
 
 // cells is the row as text.
 func (r Row) cells() [6]string {
-	verdict, upstream, ratio := "MISS", "-", "-"
-	if r.passes() {
+	verdict, upstream, ratio, bound := "-", "-", "-", "-"
+	if r.Target.some {
+		verdict = "MISS"
+		bound = "<= " + r.In(r.Target.most)
+	}
+	if r.Target.some && r.passes() {
 		verdict = "PASS"
 	}
 	if r.Upstream != 0 {
 		upstream, ratio = r.In(r.Upstream), digits(r.Ours/r.Upstream)
 	}
-	bound := "<= " + r.In(r.Target.most)
 	if r.Target.ratio {
 		bound = "ratio <= " + digits(r.Target.most)
 	}

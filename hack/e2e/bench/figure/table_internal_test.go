@@ -35,6 +35,10 @@ func TestRows(t *testing.T) {
 			Row{Name: "memory", Ours: 187.4, Upstream: 10444, In: Bytes, Target: AtMost(200)},
 			"PASS  memory  187 B  10.4 KB  0.018  <= 200 B",
 		},
+		"no target": {
+			Row{Name: "cpu", Ours: 0.53, In: Percent},
+			"-  cpu  53%  -  -  -",
+		},
 		"nothing at all": {
 			Row{Name: "idle", Ours: 0, In: PerMinute, Target: AtMost(0)},
 			"PASS  idle  0/min  -  -  <= 0/min",
