@@ -1,11 +1,13 @@
 package controller
 
 import (
+	"iter"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/fleetquota/fleetquota/evaluator"
@@ -33,10 +35,12 @@ type answers struct {
 type answer struct {
 	ours      bool
 	freed     map[corev1.ResourceName]struct{} // by what has ended, since the status was last right or somebody answered; canonical
-	sending   corev1.ResourceQuotaStatus       // what we are writing, as long as no answer has come
-	written   string                           // the resourceVersion of our last write
+	answered  string                           // the resourceVersion of the last change that only a controller makes
+	sending   *corev1.ResourceQuotaStatus      // what we are writing, or have and know nothing of; nil: nothing
+	sent      corev1.ResourceQuotaStatus       // our last write
+	written   string                           // its resourceVersion
 	called    time.Time                        // when the call that is open was first seen; zero: none is
-	version   string                           // the quota's resourceVersion then
+	limits    corev1.ResourceList              // what spec.hard was then
 	listened  time.Time                        // when another controller was last given the time to answer before us
 	disputed  bool                             // it was handed back, and its status has not been right since
 	reversals []time.Time                      // when we wanted it back from a dispute, in the last hour
@@ -55,41 +59,64 @@ func newAnswers(within time.Duration) *answers {
 	return &answers{within: within, quotas: map[types.NamespacedName]*answer{}}
 }
 
-// of finds or makes the answer of a quota. The caller holds the lock.
-func (a *answers) of(key types.NamespacedName) *answer {
-	entry := a.quotas[key]
-	if entry == nil {
-		entry = &answer{}
-		a.quotas[key] = entry
-	}
-	return entry
-}
-
 // seen notes a change of a quota and says whether it hands the quota back:
 // somebody else did what admission never does.
 func (a *answers) seen(before, now *corev1.ResourceQuota) (handedBack bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	entry := a.of(keyOf(now))
-	if before == nil || now.ResourceVersion == entry.written || now.ResourceVersion == before.ResourceVersion {
+	entry := a.quotas[keyOf(now)]
+	if entry == nil || before == nil {
+		a.quotas[keyOf(now)] = firstSeen(now)
 		return false
 	}
-	if !entry.ours && entry.called.IsZero() && entry.freed == nil {
-		return false // there is nothing to answer
+	if !newer(now, before) || !after(now.ResourceVersion, entry.written) {
+		return false // our own write, or what it was made on, on its way for long
 	}
-	if !foreign(before.Status, now) || entry.ours && !foreign(entry.sending, now) {
+	was := before.Status
+	if !after(before.ResourceVersion, entry.written) {
+		was = entry.sent
+	}
+	if !foreign(was, now) || entry.sending != nil && !foreign(*entry.sending, now) {
 		return false
 	}
 	handedBack, entry.disputed = entry.ours, entry.disputed || entry.ours
-	entry.ours, entry.called, entry.freed = false, time.Time{}, nil
+	entry.ours, entry.called, entry.freed, entry.answered = false, time.Time{}, nil, now.ResourceVersion
 	return handedBack
 }
 
-// freed notes that an object has ended which took this from the quota.
-func (a *answers) freed(key types.NamespacedName, was *federation.Cost) {
+// firstSeen is what is known of a quota that was not seen before. If it was a
+// hub that last kept it, all may have ended of which more is used than there is.
+func firstSeen(quota *corev1.ResourceQuota) *answer {
+	entry := &answer{}
+	if keptByUs(quota) {
+		entry.freed = map[corev1.ResourceName]struct{}{}
+		for name := range quota.Status.Used {
+			entry.freed[evaluator.Canonical(name)] = struct{}{}
+		}
+	}
+	return entry
+}
+
+// after says whether a resourceVersion is later than another; any is later than
+// none.
+func after(a, b string) bool {
+	if b == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil && a != b || order > 0
+}
+
+// freed notes that an object has ended which took this from the quota, as its
+// kind's observer saw at a resourceVersion. If a controller has written since,
+// that one is alive, and the quota is what is seen late or early.
+func (a *answers) freed(key types.NamespacedName, was *federation.Cost, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	entry := a.of(key)
+	entry := a.quotas[key]
+	if entry == nil || version != "" && entry.answered != "" && !after(version, entry.answered) {
+		return
+	}
 	if entry.freed == nil {
 		entry.freed = map[corev1.ResourceName]struct{}{}
 	}
@@ -100,17 +127,19 @@ func (a *answers) freed(key types.NamespacedName, was *federation.Cost) {
 
 // verdict says who is to write a quota's status.
 type verdict struct {
-	ours      bool
-	wait      time.Duration // until that may be otherwise; 0: it depends on what happens
-	took      bool          // it is ours from now on
-	contested bool          // it is contested from now on
+	ours bool
+	wait time.Duration // until that may be otherwise; 0: it depends on what happens
+	free bool          // nobody answers: if the member itself says the same, take it
 }
 
 // due says whether a quota that should have this status is ours to write.
 func (a *answers) due(quota *corev1.ResourceQuota, want corev1.ResourceQuotaStatus, now time.Time) verdict {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	entry := a.of(keyOf(quota))
+	entry := a.quotas[keyOf(quota)]
+	if entry == nil {
+		return verdict{} // it is being deleted
+	}
 	if agree(quota.Status, want) {
 		entry.disputed = false
 	}
@@ -125,21 +154,29 @@ func (a *answers) due(quota *corev1.ResourceQuota, want corev1.ResourceQuotaStat
 		}
 		within = listenFor
 	}
-	if entry.called.IsZero() || entry.version != quota.ResourceVersion && !entry.ours {
-		entry.called, entry.version = now, quota.ResourceVersion
+	if entry.called.IsZero() || !federation.Equal(entry.limits, want.Hard) {
+		entry.called, entry.limits = now, want.Hard
 	}
 	if wait := entry.called.Add(within).Sub(now); wait > 0 {
 		return verdict{wait: wait}
 	}
-	entry.called, entry.listened = time.Time{}, now
 	if entry.ours {
+		entry.called, entry.listened = time.Time{}, now
 		return verdict{ours: true}
 	}
-	return entry.take(want, now)
+	return verdict{free: true}
 }
 
-// take makes a quota ours, unless that has been reversed too often.
-func (e *answer) take(want corev1.ResourceQuotaStatus, now time.Time) verdict {
+// take makes a quota ours that is free. If that has been reversed too often, it
+// is contested from now on instead.
+func (a *answers) take(quota *corev1.ResourceQuota, now time.Time) (contested bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.quotas[keyOf(quota)]
+	if e == nil {
+		return false
+	}
+	e.called, e.listened = time.Time{}, now
 	if e.disputed {
 		e.disputed = false
 		for len(e.reversals) > 0 && now.Sub(e.reversals[0]) > reversalsLast {
@@ -148,11 +185,11 @@ func (e *answer) take(want corev1.ResourceQuotaStatus, now time.Time) verdict {
 		e.reversals = append(e.reversals, now)
 	}
 	if len(e.reversals) >= reversalsMax {
-		e.reversals, e.contested = e.reversals[1:], want.Hard
-		return verdict{contested: true}
+		e.reversals, e.contested = e.reversals[1:], quota.Spec.Hard
+		return true
 	}
 	e.ours, e.contested, e.drift = true, nil, nil
-	return verdict{ours: true, took: true}
+	return false
 }
 
 // writing notes what we are about to write. Its watch event may come before the
@@ -160,16 +197,28 @@ func (e *answer) take(want corev1.ResourceQuotaStatus, now time.Time) verdict {
 func (a *answers) writing(quota *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.of(keyOf(quota)).sending = status
+	if entry := a.quotas[keyOf(quota)]; entry != nil {
+		entry.sending = &status
+	}
 }
 
-// wrote notes how the write ended: with the quota as it is now, or as it was
-// when the write failed.
+// wrote notes what the quota has become by our write.
 func (a *answers) wrote(quota *corev1.ResourceQuota) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	entry := a.of(keyOf(quota))
-	entry.sending, entry.written = corev1.ResourceQuotaStatus{}, quota.ResourceVersion
+	if entry := a.quotas[keyOf(quota)]; entry != nil {
+		entry.sending, entry.sent, entry.written = nil, quota.Status, quota.ResourceVersion
+	}
+}
+
+// refused notes that our write was not stored and never will be. Of a write of
+// which nobody knows, nothing is noted: it may yet be seen.
+func (a *answers) refused(key types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if entry := a.quotas[key]; entry != nil {
+		entry.sending = nil
+	}
 }
 
 func (a *answers) forget(key types.NamespacedName) {
@@ -228,12 +277,8 @@ const nativeManager = "kube-controller-manager"
 // Kubernetes' own controller says so. Where several controllers run in one
 // program, under another name, this is not seen.
 func raisedByController(before corev1.ResourceList, now *corev1.ResourceQuota) bool {
-	for _, managed := range now.ManagedFields {
-		if managed.Manager != nativeManager || managed.Subresource != "status" || managed.FieldsV1 == nil {
-			continue
-		}
-		var fields fieldpath.Set
-		if err := fields.FromJSON(managed.FieldsV1.GetRawReader()); err != nil {
+	for manager, fields := range statusManagers(now) {
+		if manager != nativeManager {
 			continue
 		}
 		for name, quantity := range now.Status.Used {
@@ -244,4 +289,36 @@ func raisedByController(before corev1.ResourceList, now *corev1.ResourceQuota) b
 		}
 	}
 	return false
+}
+
+// keptByUs says whether of all controllers it was a hub that last gave the
+// status its values.
+func keptByUs(quota *corev1.ResourceQuota) bool {
+	const admission = "kube-apiserver"
+	us := false
+	for manager := range statusManagers(quota) {
+		us = us || manager == fieldManager
+		if manager != fieldManager && manager != admission {
+			return false
+		}
+	}
+	return us
+}
+
+// statusManagers is which fields of its status who has given their values.
+func statusManagers(quota *corev1.ResourceQuota) iter.Seq2[string, *fieldpath.Set] {
+	return func(yield func(string, *fieldpath.Set) bool) {
+		for _, managed := range quota.ManagedFields {
+			if managed.Subresource != "status" || managed.FieldsV1 == nil {
+				continue
+			}
+			var fields fieldpath.Set
+			if err := fields.FromJSON(managed.FieldsV1.GetRawReader()); err != nil || fields.Empty() {
+				continue
+			}
+			if !yield(managed.Manager, &fields) {
+				return
+			}
+		}
+	}
 }

@@ -45,13 +45,26 @@ func (w watcher) due(after time.Duration, q *corev1.ResourceQuota, status corev1
 	if got := w.answers.due(q, status, w.start.Add(after)); got != want {
 		w.Errorf("after %s: %+v, want %+v", after, got, want)
 	}
+	if want == taken && w.answers.take(q, w.start.Add(after)) {
+		w.Errorf("after %s: it is contested", after)
+	}
+}
+
+// contests is a quota that is free and would be taken once too often.
+func (w watcher) contests(after time.Duration, q *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) {
+	w.Helper()
+	if got := w.answers.due(q, status, w.start.Add(after)); got != taken {
+		w.Errorf("after %s: %+v, want %+v", after, got, taken)
+	}
+	if !w.answers.take(q, w.start.Add(after)) {
+		w.Errorf("after %s: it is not contested", after)
+	}
 }
 
 var (
-	ours      = verdict{ours: true}
-	taken     = verdict{ours: true, took: true}
-	theirs    = verdict{}
-	contested = verdict{contested: true}
+	ours   = verdict{ours: true}
+	taken  = verdict{free: true}
+	theirs = verdict{}
 )
 
 func undecided(wait time.Duration) verdict { return verdict{wait: wait} }
@@ -159,7 +172,7 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 		"reversals are forgotten after an hour": func(w watcher) {
 			w.takeOver()
 			for i := range 10 {
-				w.reversed(time.Duration(i)*31*time.Minute, taken)
+				w.reversed(time.Duration(i)*31*time.Minute, w.takes)
 			}
 		},
 		"what is contested stays so while its limit is the same": func(w watcher) {
@@ -206,6 +219,52 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 			w.answers.writing(quota(2, 6, 5, 2), truth(6, 1))
 			w.handsBack(quota(2, 6, 5, 2), quota(3, 6, 6, 0))
 		},
+		"our own writes do not hand back however late they are seen": func(w watcher) {
+			w.takeOver()
+			w.answers.wrote(quota(3, 5, 5, 1))
+			w.answers.wrote(quota(4, 5, 5, 0))
+			w.keeps(quota(2, 5, 5, 2), quota(3, 5, 5, 1))
+			w.keeps(quota(3, 5, 5, 1), quota(4, 5, 5, 0))
+			w.keeps(quota(2, 5, 5, 2), quota(5, 5, 5, 1)) // admission's, and the events before were dropped
+			w.handsBack(quota(5, 5, 5, 1), quota(6, 5, 5, 0))
+		},
+		"a write whose answer was lost does not hand back when it is seen": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 5, 5, 2), truth(5, 0))
+			w.keeps(quota(2, 5, 5, 2), quota(3, 5, 5, 0))
+		},
+		"a write that was refused may not be seen": func(w watcher) {
+			w.takeOver()
+			w.answers.writing(quota(2, 5, 5, 2), truth(5, 0))
+			w.answers.refused(keyOf(quota(2, 5, 5, 2)))
+			w.handsBack(quota(2, 5, 5, 2), quota(3, 5, 5, 0))
+		},
+		"creations do not put it off": func(w watcher) {
+			w.due(0, quota(1, 5, 4, 2), truth(5, 2), undecided(within))
+			w.answers.seen(quota(1, 5, 4, 2), quota(2, 5, 4, 3))
+			w.due(4*time.Second, quota(2, 5, 4, 3), truth(5, 3), undecided(6*time.Second))
+			w.answers.seen(quota(2, 5, 4, 3), quota(3, 5, 4, 4))
+			w.due(within, quota(3, 5, 4, 4), truth(5, 4), taken)
+		},
+		"a deletion that is seen after it was answered is no call": func(w watcher) {
+			w.freed("pods")
+			w.answers.seen(quota(1, 5, 5, 2), quota(8, 5, 5, 1))
+			w.freedAt("7", "pods")
+			w.due(0, quota(9, 5, 5, 2), truth(5, 1), theirs)
+			w.freedAt("9", "pods")
+			w.due(0, quota(9, 5, 5, 2), truth(5, 1), undecided(within))
+		},
+		"what ended while the hub was away is a call where a hub kept the status": func(w watcher) {
+			w.answers.seen(nil, raisedBy("fleetquota-hub", quota(1, 5, 5, 2)))
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), undecided(within))
+			w.due(within, quota(1, 5, 5, 2), truth(5, 1), taken)
+		},
+		"what ended while the hub was away is none where another controller did": func(w watcher) {
+			q := raisedBy("fleetquota-hub", quota(1, 5, 5, 2))
+			q.ManagedFields = append(q.ManagedFields, raisedBy("kube-controller-manager", quota(1, 5, 5, 2)).ManagedFields...)
+			w.answers.seen(nil, q)
+			w.due(0, quota(1, 5, 5, 2), truth(5, 1), theirs)
+		},
 		"what was once sent says nothing of later": func(w watcher) {
 			w.takeOver()
 			w.answers.writing(quota(2, 5, 5, 2), truth(5, 0))
@@ -215,40 +274,57 @@ func TestAutoTakesOverOnlyWhatNobodyAnswers(t *testing.T) {
 		"a quota that was deleted is forgotten": func(w watcher) {
 			w.takeOver()
 			w.answers.forget(keyOf(quota(2, 5, 5, 2)))
+			w.answers.writing(quota(2, 5, 5, 2), truth(5, 1)) // work that was under way
+			w.answers.wrote(quota(3, 5, 5, 1))
+			w.freed("pods")
+			w.due(time.Hour, quota(9, 7, 5, 2), truth(7, 2), theirs)
+			if len(w.answers.quotas) > 0 {
+				w.Errorf("it is remembered: %v", w.answers.quotas)
+			}
+			w.answers.seen(nil, quota(9, 7, 5, 2))
 			w.due(time.Hour, quota(9, 7, 5, 2), truth(7, 2), undecided(within))
 		},
 	}
 	for name, play := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(watcher{T: t, answers: newAnswers(within), start: time.Unix(1e9, 0)})
+			w := watcher{T: t, answers: newAnswers(within), start: time.Unix(1e9, 0)}
+			w.answers.seen(nil, quota(1, 5, 5, 2))
+			play(w)
 		})
 	}
 }
 
 // freed is the deletion of an object that cost one of a resource.
-func (w watcher) freed(name corev1.ResourceName) {
+func (w watcher) freed(name corev1.ResourceName) { w.freedAt("", name) }
+
+func (w watcher) freedAt(version string, name corev1.ResourceName) {
 	one := resource.MustParse("1")
-	w.answers.freed(keyOf(quota(1, 5, 5, 2)), &federation.Cost{Amounts: evaluator.Amounts{{Name: name, Quantity: one}}})
+	w.answers.freed(keyOf(quota(1, 5, 5, 2)), &federation.Cost{Amounts: evaluator.Amounts{{Name: name, Quantity: one}}}, version)
 }
 
 // reversed is a quota of ours whose use another controller lowers, that does not
 // answer the next deletion.
-func (w watcher) reversed(at time.Duration, want verdict) {
+func (w watcher) reversed(at time.Duration, then func(time.Duration, *corev1.ResourceQuota, corev1.ResourceQuotaStatus)) {
 	w.Helper()
 	w.handsBack(quota(9, 5, 5, 2), quota(10, 5, 5, 1))
 	w.freed("pods")
 	w.due(at, quota(11, 5, 5, 3), truth(5, 2), undecided(within))
-	w.due(at+within, quota(11, 5, 5, 3), truth(5, 2), want)
+	then(at+within, quota(11, 5, 5, 3), truth(5, 2))
+}
+
+func (w watcher) takes(after time.Duration, q *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) {
+	w.Helper()
+	w.due(after, q, status, taken)
 }
 
 // contend makes the quota contested.
 func (w watcher) contend() {
 	w.Helper()
 	w.takeOver()
-	w.reversed(time.Minute, taken)
-	w.reversed(2*time.Minute, taken)
-	w.reversed(3*time.Minute, contested)
+	w.reversed(time.Minute, w.takes)
+	w.reversed(2*time.Minute, w.takes)
+	w.reversed(3*time.Minute, w.contests)
 }
 
 // raisedBy says in the managed fields of a quota who gave it its use.

@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +21,7 @@ import (
 type list struct {
 	turn    sync.Mutex // held while a list is made; guards all below
 	next    time.Time  // no list before: what they cost is never more than a twentieth of the time
+	failed  int        // times in a row
 	began   time.Time  // the ledger holds all that was stored before; zero: it has not agreed yet
 	version string     // of the list, at its resourceVersion
 }
@@ -38,27 +41,49 @@ func (r *releases) listOf(namespace string, kind schema.GroupResource) *list {
 	return found
 }
 
-// renew makes the list again, if it is time for that.
+// renew makes the list again, if it is time for that. Lists that fail are ever
+// farther apart, up to a minute.
 func (l *list) renew(ask func() (version string, same bool, err error)) error {
-	const atLeast, share = 200 * time.Millisecond, 20
+	const atLeast, share, atMost, mostFailed = 200 * time.Millisecond, 20, time.Minute, 10
 	began := time.Now()
 	if began.Before(l.next) {
 		return nil
 	}
 	version, same, err := ask()
-	l.next = time.Now().Add(max(atLeast, share*time.Since(began)))
-	if err == nil && same {
+	wait := max(atLeast, share*time.Since(began))
+	if err != nil {
+		l.next = time.Now().Add(max(wait, min(atMost, atLeast<<l.failed)))
+		l.failed = min(l.failed+1, mostFailed)
+		return err
+	}
+	l.next, l.failed = time.Now().Add(wait), 0
+	if same {
 		l.began, l.version = began, version
 	}
-	return err
+	return nil
 }
 
 // confirm finds out from the member itself up to when the ledger holds all that
-// was stored, tells the release, and says when to ask again.
-func (e *engagement) confirm(ctx context.Context, k *keeper, kinds map[schema.GroupResource]struct{}) (next time.Time, err error) {
+// was stored of some resources of a quota, tells the release, and says when to
+// ask again. A kind that cannot be listed keeps only its own resources back.
+func (e *engagement) confirm(ctx context.Context, k *keeper, names []corev1.ResourceName) (next time.Time, err error) {
+	var errs []error
+	for _, name := range names {
+		again, err := e.confirmOne(ctx, k, name)
+		if next.IsZero() || again.Before(next) {
+			next = again
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return next, errors.Join(errs...)
+}
+
+func (e *engagement) confirmOne(ctx context.Context, k *keeper, name corev1.ResourceName) (next time.Time, err error) {
 	var began time.Time
 	versions := map[schema.GroupResource]string{}
-	for kind := range kinds {
+	for kind := range e.kindsOf(name) {
 		l := e.local.releases.listOf(k.key.Namespace, kind)
 		l.turn.Lock()
 		err := l.renew(func() (string, bool, error) { return e.agrees(ctx, k.key.Namespace, kind) })
@@ -77,7 +102,7 @@ func (e *engagement) confirm(ctx context.Context, k *keeper, kinds map[schema.Gr
 		}
 		versions[kind] = version
 	}
-	k.release.Confirmed(began, versions)
+	k.release.Confirmed(name, began, versions)
 	return next, nil
 }
 

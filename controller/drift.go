@@ -87,8 +87,8 @@ func farther(a, b resource.Quantity) bool {
 func (a *answers) drifts(key types.NamespacedName, used, truth corev1.ResourceList, now time.Time) (again, changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	entry := a.of(key)
-	if entry.ours {
+	entry := a.quotas[key]
+	if entry == nil || entry.ours {
 		return false, false
 	}
 	if entry.drift == nil {

@@ -85,11 +85,12 @@ func TestAgreementNamesTheQuotas(t *testing.T) {
 	}
 	agree(true, "Agrees", "what other controllers write is what the hub counts")
 	q := quota(1, 5, 5, 3)
+	a.seen(nil, q)
 	for second := range 11 {
 		a.drifts(keyOf(q), q.Status.Used, pods(2), time.Unix(int64(second), 0))
 	}
 	agree(false, "Drift", "another controller's status is not what the hub counts: team/q (pods)")
-	a.of(keyOf(q)).contested = pods(5)
+	a.quotas[keyOf(q)].contested = pods(5)
 	agree(false, "Contested", "another quota controller counts otherwise and has reversed every write, so the hub no longer writes: team/q")
 	a.forget(keyOf(q))
 	agree(true, "Agrees", "what other controllers write is what the hub counts")

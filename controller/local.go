@@ -143,9 +143,9 @@ func (l *local) moved(move federation.Move) {
 
 // freed notes that an object has ended which took this from a quota. The book is
 // locked.
-func (l *local) freed(key types.NamespacedName, was *federation.Cost) {
+func (l *local) freed(key types.NamespacedName, c federation.Change) {
 	if l.answers != nil {
-		l.answers.freed(key, was)
+		l.answers.freed(key, c.Was, c.Version)
 	}
 }
 
@@ -210,14 +210,8 @@ func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
 func (l *local) isOurs(ctx context.Context, k *keeper, quota *corev1.ResourceQuota) bool {
 	known := l.counted(k, quota)
 	v := l.answers.due(quota, status(quota, known), time.Now())
-	switch {
-	case v.took:
-		klog.FromContext(ctx).Info("Took local quota over: no other controller answers", "quota", k.key)
-	case v.contested:
-		klog.FromContext(ctx).Info("Local quota is contested: another controller has reversed every write", "quota", k.key)
-	}
-	if v.took || v.contested {
-		l.standingChanged()
+	if v.free {
+		return l.take(ctx, k, quota)
 	}
 	if v.wait > 0 {
 		l.queue.AddAfter(k.key, v.wait)
@@ -240,6 +234,24 @@ func (l *local) isOurs(ctx context.Context, k *keeper, quota *corev1.ResourceQuo
 	return false
 }
 
+// take takes a quota over that nobody answers for, if that is so of what it is by
+// now: the watch may be behind. It says whether the quota is ours.
+func (l *local) take(ctx context.Context, k *keeper, quota *corev1.ResourceQuota) bool {
+	now, err := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(quota.Namespace).Get(ctx, quota.Name, metav1.GetOptions{})
+	if err != nil || foreign(quota.Status, now) {
+		l.queue.AddAfter(k.key, time.Second)
+		return false
+	}
+	contested := l.answers.take(quota, time.Now())
+	l.standingChanged()
+	if contested {
+		klog.FromContext(ctx).Info("Local quota is contested: another controller has reversed every write", "quota", k.key)
+		return false
+	}
+	klog.FromContext(ctx).Info("Took local quota over: no other controller answers", "quota", k.key)
+	return true
+}
+
 // standingChanged has the FleetMember tell anew how local quotas stand.
 func (l *local) standingChanged() { l.engagement.hub.roster.queue.Add(l.engagement.name()) }
 
@@ -259,19 +271,20 @@ func lowersOnly(have, want corev1.ResourceQuotaStatus) bool {
 // decide asks what to write now, and sees to it that the quota is looked at
 // again when that may be less.
 func (l *local) decide(ctx context.Context, k *keeper, quota *corev1.ResourceQuota) federation.Decision {
-	kinds := l.engagement.kindsOf(maps.Keys(quota.Spec.Hard))
-	k.release.Confirmed(l.releases.currentAt(kinds), nil)
+	for name := range quota.Spec.Hard {
+		k.release.Confirmed(name, l.releases.currentAt(l.engagement.kindsOf(name)), nil)
+	}
 	counted := func() corev1.ResourceList { return l.counted(k, quota) }
 	d := k.release.Decide(counted, time.Now())
-	if d.Confirm && !time.Now().Before(k.nextList) {
+	if len(d.Confirm) > 0 && !time.Now().Before(k.nextList) {
 		var err error
-		if k.nextList, err = l.engagement.confirm(ctx, k, kinds); err != nil {
+		if k.nextList, err = l.engagement.confirm(ctx, k, d.Confirm); err != nil {
 			klog.FromContext(ctx).V(2).Info("Cannot confirm what is used", "quota", k.key, "err", err)
 		}
 		d = k.release.Decide(counted, time.Now())
 	}
 	switch {
-	case d.Confirm:
+	case len(d.Confirm) > 0:
 		l.queue.AddAfter(k.key, max(time.Until(k.nextList), gather))
 	case !d.Again.IsZero():
 		l.queue.AddAfter(k.key, time.Until(d.Again))
@@ -335,11 +348,12 @@ func (l *local) write(ctx context.Context, k *keeper, quota *corev1.ResourceQuot
 	default:
 		k.release.Lost()
 	}
-	if err != nil {
-		now = quota
-	}
-	if l.answers != nil {
+	switch {
+	case l.answers == nil:
+	case err == nil:
 		l.answers.wrote(now)
+	case refused(err):
+		l.answers.refused(k.key)
 	}
 	l.engagement.hub.metrics.wrote(l.engagement.name(), "local-status", err)
 	if apierrors.IsForbidden(err) {

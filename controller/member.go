@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -210,15 +209,13 @@ func (e *engagement) rediscover(ctx context.Context) {
 	klog.FromContext(ctx).V(2).Info("Learnt what is served", "kinds", len(served))
 }
 
-// kindsOf is every kind that some resources count.
-func (e *engagement) kindsOf(names iter.Seq[corev1.ResourceName]) map[schema.GroupResource]struct{} {
+// kindsOf is every kind that a resource counts.
+func (e *engagement) kindsOf(name corev1.ResourceName) map[schema.GroupResource]struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kinds := map[schema.GroupResource]struct{}{}
-	for name := range names {
-		for _, kind := range e.set.Kinds(name) {
-			kinds[kind] = struct{}{}
-		}
+	for _, kind := range e.set.Kinds(name) {
+		kinds[kind] = struct{}{}
 	}
 	return kinds
 }

@@ -179,7 +179,7 @@ func (e *engagement) costs(c federation.Change) {
 		now := time.Now()
 		c.Created = c.Created.Add(now.Sub(e.conn.Now(now)))
 	}
-	e.local.releases.changed(c, func(key types.NamespacedName) { e.local.freed(key, c.Was) })
+	e.local.releases.changed(c, func(key types.NamespacedName) { e.local.freed(key, c) })
 }
 
 // charged charges the objects of a list.

@@ -45,13 +45,12 @@ type Release struct {
 	changes  int        // counts the calls of Moved
 	version  string     // the newest resourceVersion of the quota that was seen
 	used     corev1.ResourceList
-	accounts map[corev1.ResourceName]*account // of what can be lowered
-	current  time.Time                        // the ledger is known to hold all that was stored before
-	listed   map[schema.GroupResource]string  // kind -> resourceVersion of the last list that it agreed with
-	recent   time.Time                        // what was created from then on counted as on its way when those lists were made
-	sending  *sending                         // the write that is under way
-	lost     corev1.ResourceList              // the least that was written on this version when nobody knows whether it was stored
-	unread   []version                        // seen while a write is under way
+	accounts map[corev1.ResourceName]*account  // of what can be lowered
+	current  map[corev1.ResourceName]time.Time // resource -> the ledger is known to hold all of it that was stored before
+	listed   map[schema.GroupResource]lastList // kind -> the last list that it agreed with
+	sending  *sending                          // the write that is under way
+	lost     corev1.ResourceList               // the least that was written on this version when nobody knows whether it was stored
+	unread   []version                         // seen while a write is under way
 }
 
 // ReleaseOptions say what a [Release] can rely on. The zero value is of no use:
@@ -69,6 +68,12 @@ type account struct {
 	stored  history           // the charges of new objects, by when they were created
 }
 
+// lastList is a list that the ledger agreed with, object by object.
+type lastList struct {
+	version string    // its resourceVersion
+	recent  time.Time // what was created from then on counted as on its way when it was made
+}
+
 // version is a quota as it was seen.
 type version struct {
 	resourceVersion string
@@ -84,11 +89,11 @@ type sending struct {
 
 // Decision is what should be done now.
 type Decision struct {
-	Version string              // the resourceVersion that it was made for: no other may be overwritten
-	Used    corev1.ResourceList // what should be written, of the resources that the ledger knows
-	Truth   corev1.ResourceList // what is counted, and what may be on its way if the ledger is current; never above what is used for that
-	Again   time.Time           // when to look again, even if nothing happens; zero: no need
-	Confirm bool                // used could be lowered further if the ledger were known to be current
+	Version string                // the resourceVersion that it was made for: no other may be overwritten
+	Used    corev1.ResourceList   // what should be written, of the resources that the ledger knows
+	Truth   corev1.ResourceList   // what is counted, and what may be on its way if the ledger is current; never above what is used for that
+	Again   time.Time             // when to look again, even if nothing happens; zero: no need
+	Confirm []corev1.ResourceName // of which less may be used, if the ledger is current
 
 	taken map[corev1.ResourceName]resource.Quantity // of what is freed, by what is lowered or raised
 }
@@ -96,7 +101,10 @@ type Decision struct {
 // NewRelease makes a Release for the objects in the scopes of a quota. All that
 // is used beyond the ledger counts as just charged.
 func NewRelease(selector evaluator.Selector, o ReleaseOptions) *Release {
-	return &Release{options: o, selector: selector, accounts: map[corev1.ResourceName]*account{}}
+	return &Release{
+		options: o, selector: selector, accounts: map[corev1.ResourceName]*account{},
+		current: map[corev1.ResourceName]time.Time{}, listed: map[schema.GroupResource]lastList{},
+	}
 }
 
 // Moved notes a change of an object's charge in the quota's namespace. It must
@@ -122,8 +130,8 @@ func (r *Release) Moved(c Change) {
 // late says whether a new object has come, and may have gone, before a list that
 // did not show it, so that used was lowered without it.
 func (r *Release) late(c Change) bool {
-	listed := r.listed[c.Kind]
-	return listed != "" && c.Version != "" && !newer(c.Version, listed) && c.Created.Before(r.recent)
+	last, ok := r.listed[c.Kind]
+	return ok && c.Version != "" && !newer(c.Version, last.version) && c.Created.Before(last.recent)
 }
 
 // amount is how much of a resource a cost takes from the quota.
@@ -204,18 +212,18 @@ func newer(a, b string) bool {
 	return order > 0
 }
 
-// Confirmed notes that the ledger holds everything that was stored before a
-// time. If that is so because it agrees, object by object, with lists that were
-// made then, their resourceVersions must be given: the ledger may still be told
-// of what came and went before.
-func (r *Release) Confirmed(before time.Time, listed map[schema.GroupResource]string) {
+// Confirmed notes that the ledger holds everything of a resource that was stored
+// before a time. If that is so because it agrees, object by object, with lists
+// that were made then, their resourceVersions must be given: the ledger may still
+// be told of what came and went before.
+func (r *Release) Confirmed(name corev1.ResourceName, before time.Time, lists map[schema.GroupResource]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if before.After(r.current) {
-		r.current = before
+	if before.After(r.current[name]) {
+		r.current[name] = before
 	}
-	if listed != nil {
-		r.listed, r.recent = listed, r.start(before).Add(r.options.ClockError)
+	for kind, version := range lists {
+		r.listed[kind] = lastList{version, r.start(before).Add(r.options.ClockError)}
 	}
 }
 
@@ -286,7 +294,7 @@ func (r *Release) decide(name corev1.ResourceName, used, count resource.Quantity
 		}
 		return
 	}
-	target := r.target(a, used, count, now)
+	target := r.target(a, used, count, r.current[name], now)
 	d.Used[name] = target
 	lowered := used.DeepCopy()
 	lowered.Sub(target)
@@ -298,15 +306,17 @@ func (r *Release) decide(name corev1.ResourceName, used, count resource.Quantity
 	if target.Cmp(count) == 0 {
 		return
 	}
-	d.Confirm = d.Confirm || possible.Cmp(target) < 0
+	if possible.Cmp(target) < 0 {
+		d.Confirm = append(d.Confirm, name)
+	}
 	settle := r.options.Settle
 	d.again(a.charged.next(now.Add(-settle)).Add(settle), now.Add(settle/grains))
 }
 
 // target is how far what is used may be lowered towards what is counted.
-func (r *Release) target(a *account, used, count resource.Quantity, now time.Time) resource.Quantity {
+func (r *Release) target(a *account, used, count resource.Quantity, current, now time.Time) resource.Quantity {
 	a.charged.drop(now.Add(-r.options.memory()))
-	bound, bounded := r.bound(a, count, r.current, now)
+	bound, bounded := r.bound(a, count, current, now)
 	if bounded && a.freed.Sign() < 0 && used.Cmp(bound) >= 0 {
 		a.freed = resource.Quantity{} // whatever grew without a charge, used covers all again
 	}

@@ -206,7 +206,7 @@ func (o *oracle) deliver() {
 	o.release.Moved(change)
 	if change.Was == nil && m.is.stamp.After(o.newest) {
 		o.newest = m.is.stamp
-		o.release.Confirmed(o.newest.Add(-oracleError), nil)
+		o.release.Confirmed("pods", o.newest.Add(-oracleError), nil)
 	}
 }
 
@@ -230,7 +230,7 @@ func (o *oracle) confirm() {
 			return
 		}
 	}
-	o.release.Confirmed(o.now, map[schema.GroupResource]string{pods: strconv.Itoa(o.revision)})
+	o.release.Confirmed("pods", o.now, map[schema.GroupResource]string{pods: strconv.Itoa(o.revision)})
 }
 
 // land stores a write if nothing else was stored since, and says whether it

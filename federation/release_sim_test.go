@@ -511,13 +511,13 @@ func (r *strict) confirmed(before time.Time, listed string) {
 	if listed != "" {
 		at = map[schema.GroupResource]string{pods: listed}
 	}
-	r.release.Confirmed(before, at)
+	r.release.Confirmed("pods", before, at)
 }
 
 func (r *strict) decide(counted int) (int, time.Time, bool) {
 	r.decision = r.release.Decide(func() corev1.ResourceList { return simList(counted) }, r.s.now)
 	used := r.decision.Used["pods"]
-	return int(used.Value()), r.decision.Again, r.decision.Confirm
+	return int(used.Value()), r.decision.Again, len(r.decision.Confirm) > 0
 }
 
 func (r *strict) sending() { r.release.Sending(r.decision) }

@@ -62,7 +62,7 @@ func (s *tale) deleted() {
 }
 
 // current says that all that happened is known.
-func (s *tale) current() { s.release.Confirmed(s.now, nil) }
+func (s *tale) current() { s.release.Confirmed("pods", s.now, nil) }
 
 func (s *tale) wants(used int) {
 	s.Helper()
@@ -118,7 +118,7 @@ func TestRelease(t *testing.T) {
 			s.charged()
 			s.at(7)
 			s.wants(6)
-			if !s.last.Confirm {
+			if len(s.last.Confirm) == 0 {
 				s.Error("it does not ask whether the ledger is current")
 			}
 		}},
@@ -230,7 +230,7 @@ func TestRelease(t *testing.T) {
 		"a pod that came and went unseen before a list is not given back again": {5, func(s *tale) {
 			s.charged()
 			s.at(10)
-			s.release.Confirmed(s.now, map[schema.GroupResource]string{pods: "50"})
+			s.release.Confirmed("pods", s.now, map[schema.GroupResource]string{pods: "50"})
 			s.writes(5)
 			s.counted++
 			s.release.Moved(federation.Change{Kind: pods, Is: onePod, Created: noon, Version: "40"})

@@ -100,6 +100,9 @@ inject, what operators create, and pods that a rolling update adds for a while.
 			if err := o.complete(); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("against") && o.against == "" {
+				return errors.New("--against is empty: write NAMESPACE/NAME of a global quota")
+			}
 			if o.against != "" {
 				return o.runAgainst(cmd.Context())
 			}

@@ -21,6 +21,7 @@ type rule struct {
 	number protowire.Number
 	typ    protowire.Type
 	within *message // where it is looked into
+	size   int      // bytes that it takes when it is decoded
 }
 
 // compile finds the numbers of fields in the API type. A name that the type does
@@ -37,7 +38,7 @@ func compileType(t reflect.Type, f fields) *message {
 		if !ok {
 			panic(fmt.Sprintf("wire: %v has no field %q", t, name))
 		}
-		r := rule{field: use, number: found.number, typ: found.typ}
+		r := rule{field: use, number: found.number, typ: found.typ, size: int(found.of.Size())}
 		if use.how == inside {
 			r.within = compileType(found.of, use.of)
 		}

@@ -183,6 +183,22 @@ func TestAHostileMessageTakesLittleMemory(t *testing.T) {
 	})
 }
 
+func TestWhatAnAPIServerStoresCanBeRead(t *testing.T) {
+	reader := wire.NewCharges(0).Reader(corev1.Resource("pods"), setOf("v1.37.2"))
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}}}
+	pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = slices.Repeat([]corev1.PodAffinityTerm{{TopologyKey: "a"}}, 250_000)
+	for range 30_000 {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "c", Image: "i", TerminationMessagePath: "/dev/log"})
+	}
+	data, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Read(data); err != nil {
+		t.Errorf("%d bytes: %v", len(data), err)
+	}
+}
+
 func TestChargesAreForgottenBeforeTheyAreTooMany(t *testing.T) {
 	const most = 1 << 20
 	charges := wire.NewCharges(most)

@@ -14,14 +14,15 @@ type walk struct {
 	ends bool          // it is the bookmark that ends the initial events
 	lone bool          // the object must be decoded by itself
 	own  bool          // it is being decoded by itself: cut out what only then is needed
-	seen int           // messages looked into
+	size int           // bytes that the API's decoder would take for the messages looked into
 }
 
-// The most that an object may hold. The API server takes 1.5 MB of a client; an
-// object is decoded to a thousand times the size of its smallest part.
+// The most that an object may hold, and take when it is decoded. An API server
+// stores 1.5 MB, of which no part is so small that the object takes more; others
+// can make parts of two bytes that take a thousand.
 const (
-	mostBytes  = 16 << 20
-	mostInside = 20_000
+	mostBytes   = 16 << 20
+	mostDecoded = 128 << 20
 )
 
 // object cuts what decides out of an object's message. What was cut out before
@@ -36,9 +37,6 @@ func (w *walk) object(data []byte, m *message, prefix string, own bool) error {
 
 // message goes through the fields of a message.
 func (w *walk) message(data []byte, m *message) error {
-	if w.seen++; w.seen > mostInside {
-		return malformed("too many parts")
-	}
 	s := scan{rest: data}
 	for s.next() {
 		r := m.rule(s.number)
@@ -92,6 +90,9 @@ func (w *walk) inside(r *rule, content []byte) error {
 		if wanted, err := w.wanted(r, content); !wanted || err != nil {
 			return err
 		}
+	}
+	if w.size += r.size; w.size > mostDecoded {
+		return malformed("too many parts")
 	}
 	const room = 4 // for 7 bits each, which is more than mostBytes
 	w.cut = append(protowire.AppendTag(w.cut, r.number, r.typ), make([]byte, room)...)

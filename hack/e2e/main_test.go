@@ -94,8 +94,7 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 		"south": {Labels: map[string]string{"shared": "true", "region": "south"}},
 	}
 	s, err := scene.Start(ctx, scene.Options{
-		Dir: dir, Bin: filepath.Join(dir, "bin"), Members: []string{"east", "west", "south"}, Native: []string{"east"},
-		Owned: true, Out: os.Stderr,
+		Dir: dir, Bin: filepath.Join(dir, "bin"), Members: []string{"east", "west", "south"}, Owned: true, Out: os.Stderr,
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +108,10 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
+		return w, err
+	}
+	// Only now, so that it knows the custom resources from the start: of those that come later it has no number for long.
+	if err := s.Member("east").StartNativeQuota(ctx); err != nil {
 		return w, err
 	}
 	w.hub, err = s.StartHub(ctx)

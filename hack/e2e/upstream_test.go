@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -301,6 +302,12 @@ func TestLocalQuotaOnAKindThatMayNotBeListed(t *testing.T) {
 	x.localUses(ours, "q", "pods", "0", "configmaps", "0")
 	x.eventually(soon, func(ctx context.Context) error { return member.Create(ctx, x.namespace, pod("a"), configMap("a")) })
 	x.localUses(ours, "q", "pods", "1", "configmaps", "1")
+	for range 3 { // fails after it was charged
+		if err := member.Create(t.Context(), x.namespace, pod("a")); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("a second pod of one name: %v", err)
+		}
+	}
+	x.localUses(ours, "q", "pods", "1", "configmaps", "1")
 	x.delete(ours, pods, "a")
 	x.localUses(ours, "q", "pods", "0", "configmaps", "1")
 
@@ -308,6 +315,30 @@ func TestLocalQuotaOnAKindThatMayNotBeListed(t *testing.T) {
 	x.localAgreesWithin(time.Minute, ours, "q")
 	x.create(ours, custom(doodads, "b"))
 	x.localUses(ours, "q", "pods", "0", "configmaps", "1", key, "2")
+}
+
+// An object as large as the API server takes counts as any other, and keeps no
+// other from being counted.
+func TestLocalQuotaBesideLargeObjects(t *testing.T) {
+	t.Parallel()
+	x := shared.tenant(t, ours)
+	x.create(ours, resourceQuota("q", "pods", "10", "services", "10", "services.nodeports", "10"))
+	x.localUses(ours, "q", "pods", "0", "services", "0", "services.nodeports", "0")
+	const many = 21_000
+	large := pod("large", affine)
+	terms := &large.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*terms = slices.Repeat([]corev1.PodAffinityTerm{{TopologyKey: "a"}}, many)
+	wide := service("wide", corev1.ServiceTypeClusterIP, 0)
+	wide.Spec.ClusterIP = corev1.ClusterIPNone
+	for port := range int32(many) {
+		wide.Spec.Ports = append(wide.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", port), Port: port + 1})
+	}
+	x.eventually(soon, func(ctx context.Context) error {
+		return x.Member(ours).Create(ctx, x.namespace, pod("small"), large, wide)
+	})
+	x.localUses(ours, "q", "pods", "2", "services", "1", "services.nodeports", "0")
+	x.delete(ours, pods, "small")
+	x.localUses(ours, "q", "pods", "1", "services", "1", "services.nodeports", "0")
 }
 
 // A custom resource that was removed before the hub came has no count that the
