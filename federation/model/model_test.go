@@ -37,7 +37,7 @@ func TestThePromiseHolds(t *testing.T) {
 		"with three writes on their way":                 func(o *model.Options) { o.Ready, o.Writes = false, 3 },
 		"when members use much before they join":         func(o *model.Options) { o.Ready, o.Busy, o.Limit = false, true, 2 },
 		"when quotas are there before":                   func(o *model.Options) { o.Ready, o.Busy, o.Existing = false, true, true },
-		"when the record is lost again and again":        func(o *model.Options) { o.Losses = model.Forever },
+		"when the record is lost again and again":        func(o *model.Options) { o.Losses, o.Limit, o.UserChanges = model.Forever, 2, true },
 		"when a quota is deleted":                        func(o *model.Options) { o.Deletions, o.UserChanges = 1, true },
 		"when a quota is edited again and again":         func(o *model.Options) { o.Edits = model.Forever },
 		"when a quota is deleted and the record is lost": func(o *model.Options) { o.Losses, o.Deletions = 1, 1 },
@@ -129,16 +129,21 @@ func TestLongSearch(t *testing.T) {
 	if os.Getenv("MODEL_LONG") == "" {
 		t.Skip("takes long: make model")
 	}
-	for name, o := range map[string]model.Options{
-		"three members with a row each, two keys": {Members: 3, Keys: 2, Leaders: 2, Writes: 2, Limit: 1, Ready: true},
-		"three members from nothing, two keys":    {Members: 3, Keys: 2, Leaders: 2, Writes: 2, Limit: 1},
-		"deletions and losses without end": world(func(o *model.Options) {
+	for name, world := range map[string]struct {
+		model.Options
+
+		time time.Duration
+	}{
+		"three members with a row each, two keys": {model.Options{Members: 3, Keys: 2, Leaders: 2, Writes: 2, Limit: 1, Ready: true}, time.Minute},
+		"three members from nothing, two keys":    {model.Options{Members: 3, Keys: 2, Leaders: 2, Writes: 2, Limit: 1}, 6 * time.Minute},
+		"deletions and losses without end": {world(func(o *model.Options) {
 			o.Deletions, o.Losses = model.Forever, model.Forever
-		}),
+		}), 3 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), world.time)
 			defer cancel()
+			o := world.Options
 			start := time.Now()
 			r := model.Search(ctx, o, 4*most)
 			t.Logf("%v\n%v\n%.1f s", &o, r, time.Since(start).Seconds())

@@ -19,10 +19,10 @@ type Options struct {
 	Existing    bool // members begin with a quota that somebody made, of hard Limit
 	Busy        bool // what nothing bounds is used, up to Limit; so it is in any case where quotas are deleted
 
-	Deletions int // a user deletes a quota so often, and may make it again from a copy
+	Deletions int // a user deletes a quota so often, and may make it again from a copy; 0 to 2, or Forever, as the next two
 	Edits     int // a user edits spec.hard so often
 	Losses    int // the record is lost so often
-	Restores  int // an older copy of the record is put back so often
+	Restores  int // an older copy of the record is put back so often; 0 to 2
 
 	// Revisions bounds how far revisions count; a new one is then one above
 	// that of the record and the annotation that was read. 0: a new revision
@@ -64,7 +64,7 @@ func (o *Options) String() string {
 	return b.String()
 }
 
-// Forever is a number of faults without end.
+// Forever is a number of faults without end. Other numbers are below it.
 const Forever = 3
 
 // Variant says what is done otherwise than the protocol demands. The zero
