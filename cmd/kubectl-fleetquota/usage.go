@@ -24,6 +24,7 @@ type usageOptions struct {
 	files      []string
 	quotaFiles []string // empty: every amount, with no limit
 	against    string   // NAMESPACE/NAME of a quota at the hub, in place of files
+	asked      bool     // --against was given
 	replaces   []string // files of what goes when the others come
 	kubernetes string
 	at         string // RFC 3339; empty: now
@@ -96,12 +97,9 @@ inject, what operators create, and pods that a rolling update adds for a while.
   kubectl fleetquota usage -f dump.yaml --quota quota.yaml --kubernetes-version 1.35 --now 2026-01-01T12:00:00Z -o yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.rulesChosen = cmd.Flags().Changed("kubernetes-version")
+			o.rulesChosen, o.asked = cmd.Flags().Changed("kubernetes-version"), cmd.Flags().Changed("against")
 			if err := o.complete(); err != nil {
 				return err
-			}
-			if cmd.Flags().Changed("against") && o.against == "" {
-				return errors.New("--against is empty: write NAMESPACE/NAME of a global quota")
 			}
 			if o.against != "" {
 				return o.runAgainst(cmd.Context())
@@ -161,6 +159,8 @@ func (o *usageOptions) complete() error {
 // checkAgainst refuses flags that do not go together with one quota of the hub.
 func (o *usageOptions) checkAgainst() error {
 	switch {
+	case o.asked && o.against == "":
+		return errors.New("--against is empty: write NAMESPACE/NAME of a global quota")
 	case o.against != "" && len(o.quotaFiles) > 0:
 		return errors.New("use --against for a quota at the hub, or --quota for those in files, not both")
 	case o.against == "" && len(o.replaces) > 0:
