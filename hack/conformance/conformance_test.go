@@ -59,7 +59,7 @@ func TestDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream, err := check.Start(t.Context(), program, folder, "")
+	upstream, err := check.Start(t.Context(), program, folder)
 	if err != nil {
 		t.Fatal(err)
 	}

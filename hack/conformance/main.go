@@ -83,7 +83,7 @@ func makeRecord(ctx context.Context, minor, folder string) error {
 	if err != nil {
 		return err
 	}
-	upstream, err := check.Start(ctx, program, folder, "")
+	upstream, err := check.Start(ctx, program, folder)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,10 @@
-// Command v1.35 answers as the quota controller of Kubernetes 1.35 does, with
-// the feature gates that its arguments set: one World per line of standard input.
+// Command v1.35 answers as the quota controller of Kubernetes 1.35 does: one
+// World per line of standard input.
 package main
 
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	quota "k8s.io/apiserver/pkg/quota/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/kubernetes/pkg/apis/core"
 	k8sv1 "k8s.io/kubernetes/pkg/apis/core/v1"
@@ -27,10 +25,6 @@ import (
 )
 
 func main() {
-	if err := utilfeature.DefaultMutableFeatureGate.Set(strings.Join(os.Args[1:], ",")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	version := upstream.Version{Evaluators: all, ServiceType: evaluators.GetQuotaServiceType, Valid: valid, Internal: internal}
 	if err := upstream.Serve(os.Stdin, os.Stdout, version); err != nil {
 		fmt.Fprintln(os.Stderr, err)
