@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/fleetquota/fleetquota/evaluator"
@@ -97,16 +96,6 @@ func firstSeen(quota *corev1.ResourceQuota) *answer {
 	return entry
 }
 
-// after says whether a resourceVersion is later than another; any is later than
-// none.
-func after(a, b string) bool {
-	if b == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil && a != b || order > 0
-}
-
 // freed notes that an object has ended which took this from the quota, as its
 // kind's observer saw at a resourceVersion. If a controller has written since,
 // that one is alive, and the quota is what is seen late or early.
@@ -169,12 +158,12 @@ func (a *answers) due(quota *corev1.ResourceQuota, want corev1.ResourceQuotaStat
 
 // take makes a quota ours that is free. If that has been reversed too often, it
 // is contested from now on instead.
-func (a *answers) take(quota *corev1.ResourceQuota, now time.Time) (contested bool) {
+func (a *answers) take(quota *corev1.ResourceQuota, now time.Time) (ours, contested bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.quotas[keyOf(quota)]
 	if e == nil {
-		return false
+		return false, false // it was deleted meanwhile
 	}
 	e.called, e.listened = time.Time{}, now
 	if e.disputed {
@@ -186,10 +175,10 @@ func (a *answers) take(quota *corev1.ResourceQuota, now time.Time) (contested bo
 	}
 	if len(e.reversals) >= reversalsMax {
 		e.reversals, e.contested = e.reversals[1:], quota.Spec.Hard
-		return true
+		return false, true
 	}
 	e.ours, e.contested, e.drift = true, nil, nil
-	return false
+	return true, false
 }
 
 // writing notes what we are about to write. Its watch event may come before the
@@ -277,6 +266,9 @@ const nativeManager = "kube-controller-manager"
 // Kubernetes' own controller says so. Where several controllers run in one
 // program, under another name, this is not seen.
 func raisedByController(before corev1.ResourceList, now *corev1.ResourceQuota) bool {
+	if !lowered(now.Status.Used, before) {
+		return false // what reads managed fields is not cheap
+	}
 	for manager, fields := range statusManagers(now) {
 		if manager != nativeManager {
 			continue

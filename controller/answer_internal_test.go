@@ -45,8 +45,10 @@ func (w watcher) due(after time.Duration, q *corev1.ResourceQuota, status corev1
 	if got := w.answers.due(q, status, w.start.Add(after)); got != want {
 		w.Errorf("after %s: %+v, want %+v", after, got, want)
 	}
-	if want == taken && w.answers.take(q, w.start.Add(after)) {
-		w.Errorf("after %s: it is contested", after)
+	if want == taken {
+		if ours, contested := w.answers.take(q, w.start.Add(after)); !ours || contested {
+			w.Errorf("after %s: ours %v, contested %v", after, ours, contested)
+		}
 	}
 }
 
@@ -56,8 +58,8 @@ func (w watcher) contests(after time.Duration, q *corev1.ResourceQuota, status c
 	if got := w.answers.due(q, status, w.start.Add(after)); got != taken {
 		w.Errorf("after %s: %+v, want %+v", after, got, taken)
 	}
-	if !w.answers.take(q, w.start.Add(after)) {
-		w.Errorf("after %s: it is not contested", after)
+	if ours, contested := w.answers.take(q, w.start.Add(after)); ours || !contested {
+		w.Errorf("after %s: ours %v, contested %v", after, ours, contested)
 	}
 }
 

@@ -201,7 +201,6 @@ func (l *local) look(ctx context.Context, k *keeper) (done bool, err error) {
 		l.queue.AddAfter(k.key, wait)
 		return true, nil
 	}
-	k.nextLower = time.Now().Add(lowerEvery)
 	return l.write(ctx, k, quota, want, d)
 }
 
@@ -242,14 +241,15 @@ func (l *local) take(ctx context.Context, k *keeper, quota *corev1.ResourceQuota
 		l.queue.AddAfter(k.key, time.Second)
 		return false
 	}
-	contested := l.answers.take(quota, time.Now())
-	l.standingChanged()
-	if contested {
+	ours, contested := l.answers.take(quota, time.Now())
+	switch {
+	case ours:
+		klog.FromContext(ctx).Info("Took local quota over: no other controller answers", "quota", k.key)
+	case contested:
 		klog.FromContext(ctx).Info("Local quota is contested: another controller has reversed every write", "quota", k.key)
-		return false
 	}
-	klog.FromContext(ctx).Info("Took local quota over: no other controller answers", "quota", k.key)
-	return true
+	l.standingChanged()
+	return ours
 }
 
 // standingChanged has the FleetMember tell anew how local quotas stand.
@@ -340,21 +340,7 @@ func (l *local) write(ctx context.Context, k *keeper, quota *corev1.ResourceQuot
 	k.release.Sending(d)
 	api := l.engagement.conn.Kubernetes.CoreV1().ResourceQuotas(quota.Namespace)
 	now, err := api.UpdateStatus(ctx, update, metav1.UpdateOptions{FieldManager: fieldManager})
-	switch {
-	case err == nil:
-		l.releases.stored(k, now, time.Now())
-	case refused(err):
-		k.release.Refused()
-	default:
-		k.release.Lost()
-	}
-	switch {
-	case l.answers == nil:
-	case err == nil:
-		l.answers.wrote(now)
-	case refused(err):
-		l.answers.refused(k.key)
-	}
+	l.ended(k, now, err)
 	l.engagement.hub.metrics.wrote(l.engagement.name(), "local-status", err)
 	if apierrors.IsForbidden(err) {
 		signal(l.engagement.doubt)
@@ -369,6 +355,26 @@ func (l *local) write(ctx context.Context, k *keeper, quota *corev1.ResourceQuot
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote local status", "quota", klog.KObj(quota))
 	return true, nil
+}
+
+// ended notes how a write ended. The caller holds the quota's turn.
+func (l *local) ended(k *keeper, now *corev1.ResourceQuota, err error) {
+	if refused(err) {
+		k.release.Refused()
+		if l.answers != nil {
+			l.answers.refused(k.key)
+		}
+		return // it has disturbed no admission
+	}
+	k.nextLower = time.Now().Add(lowerEvery)
+	if err != nil {
+		k.release.Lost()
+		return
+	}
+	l.releases.stored(k, now, time.Now())
+	if l.answers != nil {
+		l.answers.wrote(now)
+	}
 }
 
 // refused says whether an error means that a write was not stored and never

@@ -89,11 +89,17 @@ func sameScopes(a, b corev1.ResourceQuotaSpec) bool {
 	return equality.Semantic.DeepEqual(a.Scopes, b.Scopes) && equality.Semantic.DeepEqual(a.ScopeSelector, b.ScopeSelector)
 }
 
-// newer says whether an object is a later version than another; what cannot be
-// compared is.
-func newer(a, b metav1.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err != nil || order > 0
+// newer says whether an object is a later version than another.
+func newer(a, b metav1.Object) bool { return after(a.GetResourceVersion(), b.GetResourceVersion()) }
+
+// after says whether a resourceVersion is later than another; any is later than
+// none, and what cannot be compared is if it differs.
+func after(a, b string) bool {
+	if b == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil && a != b || order > 0
 }
 
 // stored notes what our own write has become.
