@@ -30,6 +30,30 @@ func compare(a, b resource.Quantity) int {
 	return a.Cmp(evaluator.Bound(b))
 }
 
+// larger is the larger of two quantities, and shares no storage with them.
+func larger(a, b resource.Quantity) resource.Quantity {
+	if compare(a, b) >= 0 {
+		return a.DeepCopy()
+	}
+	return b.DeepCopy()
+}
+
+// smaller is the smaller of two quantities, and shares no storage with them.
+func smaller(a, b resource.Quantity) resource.Quantity {
+	if compare(a, b) <= 0 {
+		return a.DeepCopy()
+	}
+	return b.DeepCopy()
+}
+
+// assign sets one resource of a list that may be nil.
+func assign(list *corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = quantity.DeepCopy()
+}
+
 // exceeded names the resources of which more is used than the limit.
 func exceeded(used, hard corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName

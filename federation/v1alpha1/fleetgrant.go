@@ -42,12 +42,12 @@ type FleetGrantSpec struct {
 	// +optional
 	Hard corev1.ResourceList `json:"hard,omitempty"`
 
-	// revision counts up with every change of a share.
+	// revision is the newest that any row has had. It only counts up.
 	//
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// members has a row for every member that has ever been given a share.
+	// members has a row for every member that holds a share, or is about to.
 	//
 	// +optional
 	// +listType=map
@@ -63,23 +63,42 @@ type Grant struct {
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster"`
 
-	// uid is the identity of the cluster when the grant was made.
+	// quotaUID is the local quota that the row speaks of. Absent while the row
+	// waits for one that was sent to be made.
 	//
 	// +optional
-	UID types.UID `json:"uid,omitempty"`
+	QuotaUID types.UID `json:"quotaUID,omitempty"`
 
-	// revision is the revision of the record at which this row was last
-	// changed by intent.
+	// revision is that of the last write to the member that was intended. The
+	// local quota bears it in its annotation once the write has arrived.
 	Revision int64 `json:"revision"`
 
+	// state says what is unusual about the row. Absent: nothing.
+	//
+	// +optional
+	State GrantState `json:"state,omitempty"`
+
 	// granted covers all that was ever sent to the member or is in force
-	// there.
+	// there. A resource that is absent is not bounded there yet.
 	//
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
-	// target is what the member shall have; at most granted.
+	// target is what the member shall have.
 	//
 	// +optional
 	Target corev1.ResourceList `json:"target,omitempty"`
 }
+
+// GrantState says what is unusual about a row. No share of any member is raised
+// while a row is Recovering or Repairing.
+//
+// +kubebuilder:validation:Enum=Recovering;Repairing;Releasing
+type GrantState string
+
+// The states of a row.
+const (
+	Recovering GrantState = "Recovering" // the record was lost: the member may hold anything until a new write is confirmed there
+	Repairing  GrantState = "Repairing"  // others have deleted, edited or replaced the local quota
+	Releasing  GrantState = "Releasing"  // the member leaves the distribution: the marks on its quota are being removed
+)

@@ -1,0 +1,307 @@
+package federation
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+)
+
+// Record is the spec of a FleetGrant, as it was read from the hub. The protocol,
+// and why it holds, is in docs/guarantees.md.
+type Record struct {
+	ID   types.UID // of the FleetGrant
+	Spec v1alpha1.FleetGrantSpec
+}
+
+// Seen is a member's local quota as one GET, sent after the record was read,
+// has found it. The zero value is a namespace without the quota.
+type Seen struct {
+	NoNamespace bool
+	Present     bool
+	UID         types.UID
+	Mark        string // the annotation; empty: none
+	OtherScopes bool   // it counts other objects than the FleetQuota
+
+	Hard, Limit, Used corev1.ResourceList // spec.hard, status.hard, status.used
+}
+
+// Share is what one member shall have. A resource that is absent stays as it is.
+type Share struct {
+	Cluster string
+	Hard    corev1.ResourceList
+}
+
+// Observation is what one pass over a record rests on.
+type Observation struct {
+	Limit   corev1.ResourceList // the user's, by the names that are governed
+	Seen    map[string]Seen     // member -> its quota, of those that were read
+	Want    []Share             // of the members that take part; raised in this order while there is room
+	Release []string            // members that take part no more
+	Fenced  []string            // members of which a person states that they can use nothing
+	Adopt   bool                // quotas that others made may be taken over
+	Delete  bool                // the quotas of released members are deleted
+}
+
+// Pass is what to do: first write Spec, by compare-and-swap on the record as it
+// was read; only if that was done, send the Writes, in any order. No answer is
+// waited for: the next pass reads again.
+type Pass struct {
+	Spec    v1alpha1.FleetGrantSpec
+	Writes  []Write
+	Trouble map[string]Trouble // member -> what keeps it from its share, where a person may have to act
+}
+
+// Write is one request to a member.
+type Write struct {
+	Cluster string
+	Kind    WriteKind
+	UID     types.UID             // precondition, but for WriteCreate
+	Test    string                // precondition: the annotation; empty: there is none
+	Mark    string                // the annotation to set; WriteRelease: none, remove it
+	Set     corev1.ResourceList   // of spec.hard
+	Remove  []corev1.ResourceName // of spec.hard
+}
+
+// WriteKind is what a write does.
+type WriteKind int
+
+// The kinds of writes.
+const (
+	WritePatch   WriteKind = iota // set the annotation and these resources of spec.hard
+	WriteCreate                   // make the quota
+	WriteRelease                  // remove the annotation and what else marks the quota as ours
+	WriteDelete                   // delete the quota
+)
+
+// Trouble is what keeps a member from its share, in one word.
+type Trouble string
+
+// The troubles of members.
+const (
+	TroubleForeign     Trouble = "QuotaOfOthers"    // a quota of this name exists that we did not make
+	TroubleScopes      Trouble = "OtherScopes"      // the quota of this name counts other objects
+	TroubleNoNamespace Trouble = "NamespaceMissing" // nothing can be used there
+	TroubleDoesNotFit  Trouble = "DoesNotFit"       // it uses more than is left of the limit
+	TroubleTampered    Trouble = "Tampered"         // others have deleted, edited or replaced the quota
+)
+
+// Next is the next pass over the record.
+func (r Record) Next(o Observation) Pass {
+	p := pass{Record: Record{ID: r.ID, Spec: *r.Spec.DeepCopy()}, o: o, writes: map[string]*Write{}, trouble: map[string]Trouble{}}
+	p.forget()
+	for _, cluster := range slices.Sorted(maps.Keys(o.Seen)) {
+		p.confirm(cluster, o.Seen[cluster])
+	}
+	p.release()
+	for _, share := range o.Want {
+		p.mend(share.Cluster)
+	}
+	p.retarget()
+	p.account()
+	for i := range p.Spec.Members {
+		if row := &p.Spec.Members[i]; row.State == v1alpha1.Repairing && p.trouble[row.Cluster] == "" {
+			p.trouble[row.Cluster] = TroubleTampered
+		}
+	}
+	return Pass{Spec: p.Spec, Writes: p.sorted(), Trouble: p.trouble}
+}
+
+// Unbounded says whether the row leaves one of these resources without a bound.
+func Unbounded(row v1alpha1.Grant, limit corev1.ResourceList) bool {
+	for key := range limit {
+		if _, ok := row.Granted[key]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Granted is the sum of what the members of the record may use.
+func (r Record) Granted() corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for i := range r.Spec.Members {
+		addTo(sum, r.Spec.Members[i].Granted)
+	}
+	return sum
+}
+
+// Row is the row of a member; nil when it has none.
+func (r Record) Row(cluster string) *v1alpha1.Grant {
+	for i := range r.Spec.Members {
+		if r.Spec.Members[i].Cluster == cluster {
+			return &r.Spec.Members[i]
+		}
+	}
+	return nil
+}
+
+// mark is the annotation of a revision. A record that replaces a lost one has
+// another ID, so that no annotation ever comes twice.
+func (r Record) mark(revision int64) string {
+	return string(r.ID) + "." + strconv.FormatInt(revision, 10)
+}
+
+// revision reads an annotation; false when it is not one of this record.
+func (r Record) revision(mark string) (int64, bool) {
+	number, ours := strings.CutPrefix(mark, string(r.ID)+".")
+	if !ours {
+		return 0, false
+	}
+	revision, err := strconv.ParseInt(number, 10, 64)
+	return revision, err == nil
+}
+
+// Current says whether the quota bears the row's last write.
+func (r Record) Current(row *v1alpha1.Grant, seen Seen) bool {
+	revision, ours := r.revision(seen.Mark)
+	return seen.Present && ours && revision == row.Revision && (row.QuotaUID == seen.UID || row.QuotaUID == "")
+}
+
+// pass is a pass under way: the record as it shall be written, and what follows.
+type pass struct {
+	Record
+	o       Observation
+	writes  map[string]*Write // by member
+	trouble map[string]Trouble
+}
+
+// forget drops the rows of members that can use nothing, and what is governed no
+// more. Target keeps the names that are still to be removed from the member.
+func (p *pass) forget() {
+	p.Spec.Members = slices.DeleteFunc(p.Spec.Members, func(row v1alpha1.Grant) bool {
+		return p.o.Seen[row.Cluster].NoNamespace || slices.Contains(p.o.Fenced, row.Cluster)
+	})
+	for i := range p.Spec.Members {
+		maps.DeleteFunc(p.Spec.Members[i].Granted, p.ungoverned)
+	}
+	maps.DeleteFunc(p.Spec.Hard, p.ungoverned)
+}
+
+func (p *pass) ungoverned(key corev1.ResourceName, _ resource.Quantity) bool {
+	_, ok := p.o.Limit[key]
+	return !ok
+}
+
+// confirm credits the member what its quota shows in one version to be in force
+// there, and believes what is shown of a quota that bears our last write.
+func (p *pass) confirm(cluster string, seen Seen) {
+	row := p.Row(cluster)
+	if row == nil || row.State == v1alpha1.Releasing || !p.Current(row, seen) {
+		return
+	}
+	row.QuotaUID = seen.UID
+	maps.DeleteFunc(row.Target, func(key corev1.ResourceName, q resource.Quantity) bool {
+		_, there := seen.Hard[key]
+		return !there && p.ungoverned(key, q)
+	})
+	if row.State == v1alpha1.Repairing {
+		p.repaired(row, seen)
+		return
+	}
+	for key := range p.o.Limit {
+		p.credit(row, seen, key)
+	}
+	if row.State == v1alpha1.Recovering && !Unbounded(*row, p.o.Limit) {
+		row.State = ""
+	}
+}
+
+// credit settles one resource of a row that bears our last write.
+func (p *pass) credit(row *v1alpha1.Grant, seen Seen, key corev1.ResourceName) {
+	hard, most, known := inForce(seen, key)
+	if !known {
+		return
+	}
+	_, bounded := row.Granted[key]
+	target := row.Target[key]
+	switch {
+	case bounded && (compare(hard, target) != 0 || compare(most.limit, target) > 0):
+		return // not in force yet
+	case bounded:
+		p.settle(row, key, larger(target, most.used), target)
+	case row.State == v1alpha1.Recovering:
+		assign(&row.Granted, key, most.all)
+		assign(&row.Target, key, hard)
+	case !p.stopped():
+		p.settle(row, key, most.all, hard)
+	}
+}
+
+// repaired believes a quota that others had changed, once it bears our write.
+func (p *pass) repaired(row *v1alpha1.Grant, seen Seen) {
+	was := row.DeepCopy()
+	row.State = ""
+	for key := range p.o.Limit {
+		hard, most, known := inForce(seen, key)
+		if !known || !p.settle(row, key, most.all, hard) {
+			*row = *was
+			return
+		}
+	}
+}
+
+// settle sets what a member holds of one resource, unless that does not fit
+// under the limit on record.
+func (p *pass) settle(row *v1alpha1.Grant, key corev1.ResourceName, granted, target resource.Quantity) bool {
+	sum := p.granted(key, row)
+	sum.Add(granted)
+	if compare(sum, larger(p.Spec.Hard[key], p.o.Limit[key])) > 0 {
+		p.trouble[row.Cluster] = TroubleDoesNotFit
+		return false
+	}
+	assign(&row.Granted, key, granted)
+	assign(&row.Target, key, target)
+	return true
+}
+
+// strength is what one version of a quota lets a member use.
+type strength struct{ limit, used, all resource.Quantity }
+
+// inForce reads one resource of a quota. It is known only where status has it.
+func inForce(seen Seen, key corev1.ResourceName) (hard resource.Quantity, most strength, known bool) {
+	hard, set := seen.Hard[key]
+	limit, limited := seen.Limit[key]
+	used, counted := seen.Used[key]
+	return hard, strength{limit: limit, used: used, all: larger(hard, larger(limit, used))}, set && limited && counted
+}
+
+// granted is the sum of what the members but one hold of a resource.
+func (p *pass) granted(key corev1.ResourceName, but *v1alpha1.Grant) resource.Quantity {
+	var sum resource.Quantity
+	for i := range p.Spec.Members {
+		if row := &p.Spec.Members[i]; row != but {
+			sum.Add(row.Granted[key])
+		}
+	}
+	return sum
+}
+
+// room is what the limit leaves beside what the members but one hold.
+func (p *pass) room(key corev1.ResourceName, but *v1alpha1.Grant) resource.Quantity {
+	limit := p.o.Limit[key]
+	left := limit.DeepCopy()
+	left.Sub(p.granted(key, but))
+	return larger(left, resource.Quantity{})
+}
+
+// stopped says that nothing may rise: a member may hold more than is on record.
+func (p *pass) stopped() bool {
+	return slices.ContainsFunc(p.Spec.Members, func(row v1alpha1.Grant) bool {
+		return row.State == v1alpha1.Recovering || row.State == v1alpha1.Repairing
+	})
+}
+
+// account lets the limit on record follow the user's: up at once, down as far as
+// what is granted allows.
+func (p *pass) account() {
+	for key, limit := range p.o.Limit {
+		assign(&p.Spec.Hard, key, larger(limit, p.granted(key, nil)))
+	}
+}
