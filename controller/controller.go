@@ -93,6 +93,7 @@ type hub struct {
 	quotas  *quotas       // the FleetQuotas
 	roster  *roster       // the members, as they are known now
 	report  *reporter     // writes the status of FleetQuotas
+	enforce *enforcer     // divides their limits among the members
 }
 
 // Run watches the members and keeps every status until ctx ends. When it
@@ -118,6 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error { return h.quotas.run(ctx) })
 	group.Go(func() error { return h.roster.run(ctx) })
 	group.Go(func() error { return h.report.run(ctx) })
+	group.Go(func() error { return h.enforce.run(ctx) })
 	group.Go(func() error { return h.serve(ctx) })
 	return group.Wait()
 }
@@ -141,6 +143,7 @@ func newHub(o Options) (*hub, error) {
 	h.roster = newRoster(h)
 	h.metrics = newMetrics(h.roster.drifting)
 	h.report = newReporter(h)
+	h.enforce = newEnforcer(h)
 	h.ledger, h.charges = federation.NewLedger(h.moved), wire.NewCharges(0)
 	return h, nil
 }
@@ -177,6 +180,9 @@ const gather = 20 * time.Millisecond
 func (h *hub) moved(move federation.Move) {
 	for _, quota := range h.quotas.in(move.Namespace) {
 		h.report.queue.AddAfter(keyOf(quota), gather)
+		if move.Kind == federation.Namespaces {
+			h.enforce.queue.Add(keyOf(quota)) // there is something to bound now, or no more
+		}
 	}
 	h.roster.moved(move)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -69,7 +70,12 @@ func newRoster(h *hub) *roster {
 func (r *roster) run(ctx context.Context) error {
 	queue := func(obj any) { r.queue.Add(keyOf(obj).Name) }
 	_, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(_, now any) { queue(now) },
+		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(before, now any) {
+			queue(now)
+			if !maps.Equal(of[*v1alpha1.FleetMember](before).Annotations, of[*v1alpha1.FleetMember](now).Annotations) {
+				r.hub.enforce.queueAll() // it may be fenced now
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch FleetMembers: %w", err)
@@ -100,6 +106,7 @@ func (r *roster) Observe(ctx context.Context, state clusters.State) {
 	r.mu.Unlock()
 
 	if before.Reach != state.Reach || before.Reason != state.Reason {
+		r.hub.enforce.queueAll()
 		klog.FromContext(ctx).Info("Member changed", "member", name, "reach", state.Reach, "reason", state.Reason, "message", state.Message)
 	}
 	r.hub.ledger.Mark(name, reachOf(state))
@@ -259,6 +266,11 @@ func (r *roster) sync(ctx context.Context, name string) error {
 	if !known {
 		return r.remove(ctx, have)
 	}
+	if have != nil && have.DeletionTimestamp != nil { // it comes again once it holds nothing
+		if held, err := r.hub.enforce.holds(ctx, name); err != nil || len(held) == 0 {
+			return cmp.Or(err, r.remove(ctx, have))
+		}
+	}
 	have, err := r.shape(ctx, have, now.state.Member)
 	if err != nil {
 		return err
@@ -275,16 +287,48 @@ func (r *roster) sync(ctx context.Context, name string) error {
 	return r.writeStatus(ctx, have, status)
 }
 
-// remove deletes the FleetMember of a member that exists no more.
+// remove deletes the FleetMember of a member that exists no more, or lets it go
+// once no record of grants has a row for it. Until then it is Leaving.
 func (r *roster) remove(ctx context.Context, have *v1alpha1.FleetMember) error {
-	if have == nil || have.DeletionTimestamp != nil {
+	if have == nil {
 		return nil
 	}
-	err := r.hub.fleet.Members().Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(have.UID))})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete FleetMember %s: %w", have.Name, err)
+	api := r.hub.fleet.Members()
+	if have.DeletionTimestamp == nil {
+		err := api.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(have.UID))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete FleetMember %s: %w", have.Name, err)
+		}
+		return nil
+	}
+	held, err := r.hub.enforce.holds(ctx, have.Name)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 {
+		return r.leaving(ctx, have, held)
+	}
+	update := have.DeepCopy()
+	update.Finalizers = slices.DeleteFunc(update.Finalizers, func(name string) bool { return name == v1alpha1.MemberFinalizer })
+	if _, err := api.Update(ctx, update, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("let FleetMember %s go: %w", have.Name, err)
 	}
 	return nil
+}
+
+// leaving says what keeps a FleetMember that is to go.
+func (r *roster) leaving(ctx context.Context, have *v1alpha1.FleetMember, held []string) error {
+	status := *have.Status.DeepCopy()
+	status.Phase = v1alpha1.Leaving
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Leaving", ObservedGeneration: have.Generation,
+		Message: fmt.Sprintf("its Secret is gone, and it still holds a share of %d FleetQuotas (%s); make the Secret again, or annotate this FleetMember with %s=true if nothing can be used there any more",
+			len(held), held[0], v1alpha1.AnnotationFenced),
+	})
+	if equality.Semantic.DeepEqual(have.Status, status) {
+		return nil
+	}
+	return r.writeStatus(ctx, have, status)
 }
 
 // shape makes the FleetMember, or gives it the labels of the Secret.

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,13 +37,19 @@ func newInformer[T runtime.Object](source cache.ListerWatcher, example T, resync
 	return i
 }
 
-// bound bounds the quantities of a quota that was just read. A limit of
-// 1e9999999 is easily written, and to compare it with another takes seconds;
-// with a few more digits, all memory.
+// bound bounds the quantities of a quota or a record that was just read, and
+// orders the rows of a record. A limit of 1e9999999 is easily written, and to
+// compare it with another takes seconds; with a few more digits, all memory.
 func bound(obj any) {
 	switch quota := obj.(type) {
 	case *corev1.ResourceQuota:
 		evaluator.BoundAll(quota.Spec.Hard, quota.Status.Hard, quota.Status.Used)
+	case *v1alpha1.FleetGrant:
+		evaluator.BoundAll(quota.Spec.Hard)
+		slices.SortFunc(quota.Spec.Members, func(a, b v1alpha1.Grant) int { return strings.Compare(a.Cluster, b.Cluster) })
+		for i := range quota.Spec.Members {
+			evaluator.BoundAll(quota.Spec.Members[i].Granted, quota.Spec.Members[i].Target)
+		}
 	case *v1alpha1.FleetQuota:
 		status := &quota.Status
 		evaluator.BoundAll(quota.Spec.Hard, status.Hard, status.Used, status.Granted)

@@ -30,7 +30,8 @@ type engagement struct {
 
 	book      *federation.Book
 	observers *observers
-	local     *local        // nil when mode is Never
+	local     *local // nil when mode is Never
+	shares    *shares
 	wake      chan struct{} // holds one: what is asked or served may have changed
 	changed   chan struct{} // holds one: the Secret asks for another mode
 	doubt     chan struct{} // holds one: the hub's rights in the member may have changed
@@ -61,6 +62,7 @@ func (r *roster) Engage(ctx context.Context, conn *clusters.Connection) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.follow(ctx) })
 	group.Go(func() error { return e.expire(ctx) })
+	group.Go(func() error { return e.shares.run(ctx) })
 	if e.local != nil {
 		group.Go(func() error { return e.local.run(ctx) })
 	}
@@ -86,6 +88,7 @@ func newEngagement(ctx context.Context, h *hub, conn *clusters.Connection) (*eng
 	}
 	e.served, e.set = served, evaluator.NewSet(conn.Version, served.kinds())
 	e.observers = newObservers(e)
+	e.shares = newShares(e)
 	if e.mode != v1alpha1.LocalNever {
 		e.local = newLocal(e)
 	}

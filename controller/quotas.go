@@ -34,6 +34,7 @@ func newQuotas(h *hub) *quotas {
 func (q *quotas) run(ctx context.Context) error {
 	asks := func(obj any) {
 		q.hub.report.queue.Add(keyOf(obj))
+		q.hub.enforce.queue.Add(keyOf(obj))
 		q.hub.roster.askAll()
 	}
 	_, err := q.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -41,6 +42,7 @@ func (q *quotas) run(ctx context.Context) error {
 		UpdateFunc: func(before, now any) {
 			if equality.Semantic.DeepEqual(of[*v1alpha1.FleetQuota](before).Spec, of[*v1alpha1.FleetQuota](now).Spec) {
 				q.hub.report.queue.Add(keyOf(now))
+				q.hub.enforce.queue.Add(keyOf(now))
 				return
 			}
 			asks(now)

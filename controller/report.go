@@ -89,7 +89,7 @@ func (r *reporter) compute(key types.NamespacedName, quota *v1alpha1.FleetQuota)
 		return v1alpha1.FleetQuotaStatus{}, again
 	}
 	usage = usage.Recall(quota.Status.Clusters, writtenAt(quota.ManagedFields))
-	return federation.Report(quota, usage, now), 0
+	return federation.Report(quota, usage, r.hub.enforce.enforcement(key), now), 0
 }
 
 // early says whether it is too early to report: shortly after a start, for

@@ -27,6 +27,7 @@ type Seen struct {
 	Present     bool
 	UID         types.UID
 	Mark        string // the annotation; empty: none
+	Hidden      bool   // it lacks the label by which it is watched
 	OtherScopes bool   // it counts other objects than the FleetQuota
 
 	Hard, Limit, Used corev1.ResourceList // spec.hard, status.hard, status.used
@@ -47,6 +48,7 @@ type Observation struct {
 	Fenced  []string            // members of which a person states that they can use nothing
 	Adopt   bool                // quotas that others made may be taken over
 	Delete  bool                // the quotas of released members are deleted
+	Shared  bool                // the limit does not bind the sum: no promise is made
 }
 
 // Pass is what to do: first write Spec, by compare-and-swap on the record as it
@@ -132,14 +134,16 @@ func (r Record) Granted() corev1.ResourceList {
 	return sum
 }
 
-// Row is the row of a member; nil when it has none.
+// Row is the row of a member; nil when it has none. Rows are in the order of the
+// members' names.
 func (r Record) Row(cluster string) *v1alpha1.Grant {
-	for i := range r.Spec.Members {
-		if r.Spec.Members[i].Cluster == cluster {
-			return &r.Spec.Members[i]
-		}
+	at, found := slices.BinarySearchFunc(r.Spec.Members, cluster, func(row v1alpha1.Grant, name string) int {
+		return strings.Compare(row.Cluster, name)
+	})
+	if !found {
+		return nil
 	}
-	return nil
+	return &r.Spec.Members[at]
 }
 
 // mark is the annotation of a revision. A record that replaces a lost one has
@@ -252,7 +256,7 @@ func (p *pass) repaired(row *v1alpha1.Grant, seen Seen) {
 func (p *pass) settle(row *v1alpha1.Grant, key corev1.ResourceName, granted, target resource.Quantity) bool {
 	sum := p.granted(key, row)
 	sum.Add(granted)
-	if compare(sum, larger(p.Spec.Hard[key], p.o.Limit[key])) > 0 {
+	if !p.o.Shared && compare(sum, larger(p.Spec.Hard[key], p.o.Limit[key])) > 0 {
 		p.trouble[row.Cluster] = TroubleDoesNotFit
 		return false
 	}

@@ -47,7 +47,7 @@ func (p *pass) foreign(row *v1alpha1.Grant, seen Seen) bool {
 // left it.
 func (p *pass) plain(row *v1alpha1.Grant, seen Seen) bool {
 	revision, ours := p.revision(seen.Mark)
-	if !ours || revision > row.Revision || row.QuotaUID != seen.UID {
+	if !ours || revision > row.Revision || row.QuotaUID != seen.UID || seen.Hidden {
 		return false
 	}
 	return revision < row.Revision || !p.edited(row, seen)
@@ -76,7 +76,7 @@ func (p *pass) loose(row *v1alpha1.Grant, seen Seen) bool {
 			continue
 		}
 		hard, there := seen.Hard[key]
-		if !there || row.State == "" && compare(hard, p.room(key, row)) > 0 {
+		if !there || row.State == "" && !p.o.Shared && compare(hard, p.room(key, row)) > 0 {
 			return true
 		}
 	}
@@ -114,7 +114,11 @@ func (p *pass) fence(row *v1alpha1.Grant, seen Seen) {
 	row.QuotaUID = seen.UID
 	for key := range p.o.Limit {
 		most, bounded := row.Granted[key]
-		if !bounded {
+		switch {
+		case bounded:
+		case p.o.Shared:
+			most = seen.Hard[key]
+		default:
 			most = p.room(key, row)
 		}
 		assign(&row.Target, key, smaller(seen.Hard[key], most))
@@ -153,7 +157,10 @@ func (p *pass) lower(row *v1alpha1.Grant, key corev1.ResourceName, want resource
 
 // raise makes targets follow where that is more, as far as there is room.
 func (p *pass) raise(row *v1alpha1.Grant, key corev1.ResourceName, want resource.Quantity) {
-	target := smaller(want, larger(row.Granted[key], p.room(key, row)))
+	target := want
+	if !p.o.Shared {
+		target = smaller(want, larger(row.Granted[key], p.room(key, row)))
+	}
 	if compare(target, row.Target[key]) <= 0 {
 		return
 	}
@@ -161,34 +168,42 @@ func (p *pass) raise(row *v1alpha1.Grant, key corev1.ResourceName, want resource
 	assign(&row.Granted, key, larger(row.Granted[key], target))
 }
 
-// retarget gives each member its share, and sends what has changed or was lost.
+// retarget gives each member its share, those that shrink first, and sends what
+// has changed or was lost.
 func (p *pass) retarget() {
-	moves := []func(*v1alpha1.Grant, corev1.ResourceName, resource.Quantity){p.lower}
-	if !p.stopped() {
-		moves = append(moves, p.raise)
-	}
 	before := map[string]corev1.ResourceList{}
-	for _, move := range moves {
-		for _, share := range p.o.Want {
-			row := p.Row(share.Cluster)
-			if row == nil || !p.steady(row) {
-				continue
-			}
-			if _, ok := before[share.Cluster]; !ok {
-				before[share.Cluster] = maps.Clone(row.Target)
-			}
-			for key := range p.o.Limit {
-				want, said := share.Hard[key]
-				if _, bounded := row.Granted[key]; said && bounded {
-					move(row, key, want)
-				}
-			}
+	for _, share := range p.o.Want {
+		if row := p.Row(share.Cluster); row != nil && p.steady(row) {
+			before[share.Cluster] = maps.Clone(row.Target)
 		}
 	}
-	for cluster, target := range before {
-		row, seen := p.Row(cluster), p.o.Seen[cluster]
+	p.move(before, p.lower)
+	if !p.stopped() {
+		p.move(before, p.raise)
+	}
+	for _, share := range p.o.Want {
+		target, ok := before[share.Cluster]
+		if !ok {
+			continue
+		}
+		row, seen := p.Row(share.Cluster), p.o.Seen[share.Cluster]
 		if !Equal(target, row.Target) || !p.Current(row, seen) || len(p.extra(row, seen)) > 0 {
 			p.write(row, seen, WritePatch)
+		}
+	}
+}
+
+// move moves the targets of members towards their shares.
+func (p *pass) move(members map[string]corev1.ResourceList, move func(*v1alpha1.Grant, corev1.ResourceName, resource.Quantity)) {
+	for _, share := range p.o.Want {
+		if _, ok := members[share.Cluster]; !ok {
+			continue
+		}
+		row := p.Row(share.Cluster)
+		for key, want := range share.Hard {
+			if _, bounded := row.Granted[key]; bounded {
+				move(row, key, want)
+			}
 		}
 	}
 }

@@ -26,23 +26,25 @@ const MaxRows = 500
 // Report is the status of a quota with this usage. It starts from the status
 // that the quota has, so that times of transitions stay; the time is that of
 // new ones. The quota is not changed.
-func Report(quota *v1alpha1.FleetQuota, usage Usage, now time.Time) v1alpha1.FleetQuotaStatus {
+func Report(quota *v1alpha1.FleetQuota, usage Usage, e Enforcement, now time.Time) v1alpha1.FleetQuotaStatus {
 	hard := formatted(quota.Spec.Hard, nil)
 	used := formatted(usage.Used, hard)
 	status := v1alpha1.FleetQuotaStatus{
 		ObservedGeneration: quota.Generation,
 		Hard:               hard,
 		Used:               used,
-		Clusters:           rows(usage.Parts, hard),
+		Granted:            formatted(e.granted(), hard),
+		GrantUID:           e.grantUID(quota),
+		Clusters:           rows(usage.Parts, e, hard),
 		Summary:            summarize(usage.Parts, used, hard),
 		Conditions:         slices.Clone(quota.Status.Conditions),
 	}
 	status.Summary.Omitted = int32(len(usage.Parts) - len(status.Clusters)) //nolint:gosec // a number of clusters
 	for _, condition := range []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Reported", Message: "the status is of this spec"},
+		e.ready(),
 		complete(usage),
 		within(used, hard),
-		enforced(quota),
+		e.enforced(quota, usage.Parts),
 	} {
 		set(&status, condition, now)
 	}
@@ -79,7 +81,7 @@ func set(status *v1alpha1.FleetQuotaStatus, condition metav1.Condition, now time
 
 // rows are the members' parts by name, at most MaxRows unless more than that
 // are not live.
-func rows(parts []Part, hard corev1.ResourceList) []v1alpha1.ClusterUsage {
+func rows(parts []Part, e Enforcement, hard corev1.ResourceList) []v1alpha1.ClusterUsage {
 	kept := slices.Clone(parts)
 	if len(kept) > MaxRows {
 		kept = worst(kept, hard)
@@ -89,6 +91,7 @@ func rows(parts []Part, hard corev1.ResourceList) []v1alpha1.ClusterUsage {
 	for i := range kept {
 		rows[i] = row(&kept[i], hard)
 	}
+	e.fill(rows, hard)
 	return rows
 }
 
@@ -274,18 +277,6 @@ func within(used, hard corev1.ResourceList) metav1.Condition {
 	default:
 		condition.Reason, condition.Message = "Within", "no more is used than hard allows"
 	}
-	return condition
-}
-
-func enforced(quota *v1alpha1.FleetQuota) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionFalse}
-	if quota.Spec.Distribution == nil {
-		condition.Reason = "ObserveOnly"
-		condition.Message = "spec.distribution is not set: usage is observed and limits no one"
-		return condition
-	}
-	condition.Reason = "NotImplemented"
-	condition.Message = "this version does not divide limits among members yet: usage is observed and limits no one"
 	return condition
 }
 

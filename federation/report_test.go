@@ -83,7 +83,7 @@ func TestConditions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := condition(federation.Report(quota(list("pods", "10")), c.usage, noon), c.kind); got != c.want {
+			if got := condition(federation.Report(quota(list("pods", "10")), c.usage, federation.Enforcement{}, noon), c.kind); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -92,15 +92,15 @@ func TestConditions(t *testing.T) {
 	t.Run("distribution is asked for", func(t *testing.T) {
 		q := quota(list("pods", "10"))
 		q.Spec.Distribution = &v1alpha1.Distribution{Mode: v1alpha1.Balanced}
-		const want = "False NotImplemented: this version does not divide limits among members yet: usage is observed and limits no one"
-		if got := condition(federation.Report(q, use(liveEU), noon), enforced); got != want {
+		const want = "False Starting: nothing has been granted yet"
+		if got := condition(federation.Report(q, use(liveEU), federation.Enforcement{}, noon), enforced); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	})
 	t.Run("an excess is told even where something is unknown", func(t *testing.T) {
 		q := quota(list("pods", "1", "cpu", "1", "memory", "1", "services", "0"))
 		usage := use(part("eu", v1alpha1.Partial, list("services", "1", "pods", "2", "cpu", "1"), "memory"))
-		if got := condition(federation.Report(q, usage, noon), within); got != "False Exceeded: more is used than hard allows: pods, services" {
+		if got := condition(federation.Report(q, usage, federation.Enforcement{}, noon), within); got != "False Exceeded: more is used than hard allows: pods, services" {
 			t.Error(got)
 		}
 	})
@@ -136,7 +136,7 @@ func TestSummary(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := federation.Report(quota(c.hard), c.usage, noon)
+			got := federation.Report(quota(c.hard), c.usage, federation.Enforcement{}, noon)
 			if diff := cmp.Diff(&c.want, got.Summary); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -155,7 +155,7 @@ func TestRows(t *testing.T) {
 		{Name: "eu", Phase: v1alpha1.Live, Used: list("pods", "1")},
 		{Name: "us", Phase: v1alpha1.Stale, Used: list("pods", "2"), LastObservedTime: metaTime(noon), Reason: "Timeout"},
 	}
-	if diff := cmp.Diff(want, federation.Report(quota(list("pods", "1")), usage, noon).Clusters); diff != "" {
+	if diff := cmp.Diff(want, federation.Report(quota(list("pods", "1")), usage, federation.Enforcement{}, noon).Clusters); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -170,7 +170,7 @@ func TestRowsAboveTheMost(t *testing.T) {
 			}
 			parts = append(parts, p)
 		}
-		return federation.Report(quota(list("pods", "100")), use(parts...), noon)
+		return federation.Report(quota(list("pods", "100")), use(parts...), federation.Enforcement{}, noon)
 	}
 	for away, want := range map[int][3]int{ // not live -> rows, omitted, the first live row
 		0:                        {federation.MaxRows, 100, 100},
@@ -207,10 +207,10 @@ func TestReportStaysStill(t *testing.T) {
 	usage := func(a, b string) federation.Usage {
 		return use(part("eu", v1alpha1.Live, list("pods", "1", "memory", a)), part("us", v1alpha1.Stale, list("pods", "2", "memory", b)))
 	}
-	q.Status = federation.Report(q, usage("1Gi", "1G"), noon)
+	q.Status = federation.Report(q, usage("1Gi", "1G"), federation.Enforcement{}, noon)
 	before := q.DeepCopy()
 
-	again := federation.Report(q, usage("1073741824", "1000M"), noon.Add(time.Hour))
+	again := federation.Report(q, usage("1073741824", "1000M"), federation.Enforcement{}, noon.Add(time.Hour))
 	if !federation.Same(again, q.Status) {
 		t.Errorf("nothing changed, but:\n%s", cmp.Diff(q.Status, again))
 	}
@@ -220,7 +220,7 @@ func TestReportStaysStill(t *testing.T) {
 		t.Errorf("read back it is not the same:\n%s", cmp.Diff(stored, again))
 	}
 
-	later := federation.Report(q, use(part("eu", v1alpha1.Live, list("pods", "11", "memory", "0"))), noon.Add(time.Hour))
+	later := federation.Report(q, use(part("eu", v1alpha1.Live, list("pods", "11", "memory", "0"))), federation.Enforcement{}, noon.Add(time.Hour))
 	if federation.Same(later, q.Status) {
 		t.Error("the same, though more is used")
 	}
@@ -260,7 +260,7 @@ func TestHugeNumbersReadBackAsTheyWere(t *testing.T) {
 					parts = append(parts, part(fmt.Sprint(i), v1alpha1.Live, list("memory", value)))
 				}
 				limit := resource.MustParse(hard)
-				status := federation.Report(quota(corev1.ResourceList{"memory": limit}), use(parts...), noon)
+				status := federation.Report(quota(corev1.ResourceList{"memory": limit}), use(parts...), federation.Enforcement{}, noon)
 				var stored v1alpha1.FleetQuotaStatus
 				roundTrip(t, status, &stored)
 				if !federation.Equal(status.Used, stored.Used) || !federation.Equal(status.Hard, stored.Hard) {
@@ -277,7 +277,7 @@ func TestAbsurdLimitsCostNoTime(t *testing.T) {
 	q := quota(list("pods", "1e999999999", "requests.cpu", "1e99999999"))
 	eu := part("eu", v1alpha1.Live, list("pods", "3", "requests.cpu", "1"))
 	usage := federation.Usage{Parts: []federation.Part{eu}}.Recall(nil, noon)
-	status := federation.Report(q, usage, noon)
+	status := federation.Report(q, usage, federation.Enforcement{}, noon)
 	if got := condition(status, v1alpha1.ConditionWithinHard); got != "True Within: no more is used than hard allows" {
 		t.Error(got)
 	}
@@ -285,12 +285,12 @@ func TestAbsurdLimitsCostNoTime(t *testing.T) {
 		t.Errorf("%+v", status.Summary)
 	}
 	q.Status = status
-	if !federation.Same(federation.Report(q, usage, noon), status) {
+	if !federation.Same(federation.Report(q, usage, federation.Enforcement{}, noon), status) {
 		t.Error("the same is not the same")
 	}
 	usage = federation.Usage{Parts: []federation.Part{eu, part("us", v1alpha1.Unreachable, nil, "pods")}}
 	last := []v1alpha1.ClusterUsage{{Name: "us", Used: list("pods", "1e99999999")}}
-	status = federation.Report(q, usage.Recall(last, noon), noon)
+	status = federation.Report(q, usage.Recall(last, noon), federation.Enforcement{}, noon)
 	if got := condition(status, v1alpha1.ConditionWithinHard); !strings.HasPrefix(got, "False Exceeded") {
 		t.Error(got)
 	}
@@ -299,7 +299,7 @@ func TestAbsurdLimitsCostNoTime(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	q := quota(list("pods", "10"))
 	q.Generation = 6
-	q.Status = federation.Report(q, use(part("eu", v1alpha1.Live, list("pods", "1"))), noon)
+	q.Status = federation.Report(q, use(part("eu", v1alpha1.Live, list("pods", "1"))), federation.Enforcement{}, noon)
 	q.Generation = 7
 	before := q.DeepCopy()
 

@@ -247,3 +247,16 @@ func (k *kind) sum(q Question, name corev1.ResourceName, used *resource.Quantity
 		}
 	}
 }
+
+// Lacks says whether a member is known not to have a namespace.
+func (l *Ledger) Lacks(name, namespace string) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	m := l.members[name]
+	if m == nil {
+		return false
+	}
+	view := m.view()
+	defer view.close()
+	return view.lacks(namespace)
+}

@@ -224,7 +224,7 @@ func (a *against) filled(l *load) *v1alpha1.FleetQuota {
 		total.Add(would)
 		usage.Used[name] = total
 	}
-	after := federation.Report(quota, usage, a.time)
+	after := federation.Report(quota, usage, federation.Enforcement{}, a.time)
 	status := &quota.Status
 	status.Hard, status.Used = after.Hard, after.Used
 	if status.Summary != nil {

@@ -154,7 +154,7 @@ func (t *tally) local(l *limits) (runtime.Object, []amount) {
 // global fills in a FleetQuota whose one member holds what is in the files.
 func (t *tally) global(l *limits) (runtime.Object, []amount) {
 	quota := l.global.DeepCopy()
-	quota.Status = federation.Report(quota, t.ledger.Usage(l.question(), []string{theFiles}), t.now)
+	quota.Status = federation.Report(quota, t.ledger.Usage(l.question(), []string{theFiles}), federation.Enforcement{}, t.now)
 	return quota, amounts(quota)
 }
 

@@ -47,6 +47,12 @@ type FleetGrantSpec struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// whenRemoved is that of the FleetQuota, which may be gone by the time
+	// that it matters.
+	//
+	// +optional
+	WhenRemoved RemovalPolicy `json:"whenRemoved,omitempty"`
+
 	// members has a row for every member that holds a share, or is about to.
 	//
 	// +optional
@@ -101,4 +107,16 @@ const (
 	Recovering GrantState = "Recovering" // the record was lost: the member may hold anything until a new write is confirmed there
 	Repairing  GrantState = "Repairing"  // others have deleted, edited or replaced the local quota
 	Releasing  GrantState = "Releasing"  // the member leaves the distribution: the marks on its quota are being removed
+)
+
+// GrantFinalizer keeps a FleetGrant until the marks on the members' quotas are
+// gone. It is of the same name as that of FleetMembers.
+const GrantFinalizer = MemberFinalizer
+
+// What marks a local quota that holds a share of a FleetQuota of its name and
+// namespace.
+const (
+	LabelShare      = "fleetquota.io/share" // "true"
+	AnnotationGrant = "fleetquota.io/grant" // UID of the FleetGrant, a dot, and the revision of the last write
+	AnnotationLimit = "fleetquota.io/limit" // for people: the global quota and its limit
 )

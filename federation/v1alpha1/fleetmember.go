@@ -113,3 +113,7 @@ const (
 
 // MemberFinalizer keeps a FleetMember while it holds a grant.
 const MemberFinalizer = "fleetquota.io/grants"
+
+// AnnotationFenced on a FleetMember is a person's word, "true", that nothing can
+// be used in the member any more, or that it does not matter: its shares are free.
+const AnnotationFenced = "fleetquota.io/fenced"

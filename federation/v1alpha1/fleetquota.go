@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // FleetQuota is a global quota: one set of limits for a namespace over many
@@ -137,6 +138,14 @@ type Distribution struct {
 	// +optional
 	CreateNamespaces bool `json:"createNamespaces,omitempty"`
 
+	// whenRemoved says what becomes of the local quotas of members that leave:
+	// because they are selected no more, or distribution or the FleetQuota is
+	// removed.
+	//
+	// +optional
+	// +kubebuilder:default=Leave
+	WhenRemoved RemovalPolicy `json:"whenRemoved,omitempty"`
+
 	// members overrides weight and bounds per member. A member that is not
 	// listed has weight 1; in mode Static it gets nothing.
 	//
@@ -146,6 +155,17 @@ type Distribution struct {
 	// +kubebuilder:validation:MaxItems=512
 	Members []MemberShare `json:"members,omitempty"`
 }
+
+// RemovalPolicy says what becomes of local quotas that carry a share no more.
+//
+// +kubebuilder:validation:Enum=Leave;Delete
+type RemovalPolicy string
+
+// The removal policies.
+const (
+	LeaveQuotas  RemovalPolicy = "Leave"  // they stay with their limits, and lose our marks
+	DeleteQuotas RemovalPolicy = "Delete" // they are deleted
+)
 
 // DistributionMode is the rule by which shares are computed.
 //
@@ -216,6 +236,12 @@ type FleetQuotaStatus struct {
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
+	// grantUID is that of the FleetGrant. It is written before anything is
+	// granted, so that a record which was lost is known to be missing.
+	//
+	// +optional
+	GrantUID types.UID `json:"grantUID,omitempty"`
+
 	// clusters is each selected member's part, sorted by name.
 	//
 	// +optional
@@ -278,6 +304,11 @@ type ClusterUsage struct {
 	//
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
+
+	// planned is what the member would be granted, while that is not done.
+	//
+	// +optional
+	Planned corev1.ResourceList `json:"planned,omitempty"`
 
 	// unknown names the resources whose current use is not known.
 	//

@@ -33,6 +33,13 @@ func (in *ClusterUsage) DeepCopyInto(out *ClusterUsage) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.Planned != nil {
+		in, out := &in.Planned, &out.Planned
+		*out = make(v1.ResourceList, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
+		}
+	}
 	if in.Unknown != nil {
 		in, out := &in.Unknown, &out.Unknown
 		*out = make([]v1.ResourceName, len(*in))

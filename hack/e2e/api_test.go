@@ -335,7 +335,7 @@ func TestTypedClientAndStatusSubresource(t *testing.T) {
 	}
 	grant := &v1alpha1.FleetGrant{ObjectMeta: named("all"), Spec: v1alpha1.FleetGrantSpec{
 		Hard: list("pods", "5"), Revision: 7,
-		Members: []v1alpha1.Grant{{Cluster: "east", UID: "u", Revision: 7, Granted: list("pods", "3"), Target: list("pods", "2")}},
+		Members: []v1alpha1.Grant{{Cluster: "east", QuotaUID: "u", Revision: 7, Granted: list("pods", "3"), Target: list("pods", "2")}},
 	}}
 	kept, err := x.Hub.Quota.Grants(x.namespace).Create(t.Context(), grant.DeepCopy(), metav1.CreateOptions{})
 	x.must(err)

@@ -1,0 +1,396 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fleetquota/fleetquota/federation"
+	"github.com/fleetquota/fleetquota/federation/v1alpha1"
+)
+
+// enforcer divides the limits of FleetQuotas among members, by passes of
+// [federation.Record.Next]. Any number of hubs may work on one FleetQuota: what
+// they write is safe by the order of its steps, not by who holds a lease.
+type enforcer struct {
+	hub    *hub
+	grants informer[*v1alpha1.FleetGrant]
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	needed chan struct{} // closed once some FleetQuota is divided
+	once   sync.Once     // closes needed
+
+	mu    sync.Mutex                                      // guards all below
+	notes map[types.NamespacedName]*note                  // FleetQuota -> what is remembered of it
+	told  map[types.NamespacedName]federation.Enforcement // FleetQuota -> what its status says of the distribution
+}
+
+// note is what is remembered of one FleetQuota between passes, of which there is
+// one at a time. All of it may be forgotten.
+type note struct {
+	memories federation.Memories // of the division
+	away     map[string]retry    // members to leave alone for a while
+}
+
+type retry struct {
+	at   time.Time
+	wait time.Duration
+}
+
+func newEnforcer(h *hub) *enforcer {
+	return &enforcer{
+		hub:    h,
+		grants: newInformer(listWatch(h.fleet.Grants(metav1.NamespaceAll)), &v1alpha1.FleetGrant{}, 0),
+		queue:  newQueue[types.NamespacedName]("enforce"),
+		needed: make(chan struct{}),
+		notes:  map[types.NamespacedName]*note{},
+		told:   map[types.NamespacedName]federation.Enforcement{},
+	}
+}
+
+// run enforces until ctx ends.
+func (f *enforcer) run(ctx context.Context) error {
+	look := func(obj any) {
+		f.queue.Add(keyOf(obj))
+		f.hub.report.queue.Add(keyOf(obj))
+	}
+	_, err := f.grants.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: look, DeleteFunc: look, UpdateFunc: func(_, now any) { look(now) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch FleetGrants: %w", err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() { f.grants.RunWithContext(ctx) })
+	defer group.Wait()
+	roster := f.hub.roster
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, f.grants.HasSynced, f.hub.quotas.HasSynced, roster.informer.HasSynced, roster.isListed) {
+		f.queue.ShutDown()
+		return nil
+	}
+	work(ctx, f.queue, f.hub.Workers, f.sync)
+	return nil
+}
+
+// queueAll looks at every FleetQuota that is or was divided: a member has come,
+// gone or changed.
+func (f *enforcer) queueAll() {
+	for _, q := range f.hub.quotas.in("") {
+		if q.Spec.Distribution != nil {
+			f.queue.Add(keyOf(q))
+		}
+	}
+	for _, grant := range f.grants.in("") {
+		f.queue.Add(keyOf(grant))
+	}
+}
+
+// sync does one pass for one FleetQuota. It guesses from what is watched what
+// there is to do. Then it reads the record, then the members concerned, writes
+// the record, and only then to the members.
+func (f *enforcer) sync(ctx context.Context, key types.NamespacedName) error {
+	t, err := f.prepare(ctx, key)
+	if t == nil || err != nil {
+		return err
+	}
+	known := t.watched()
+	guess := t.next(known, known)
+	concerned := t.concerned(guess)
+	if len(concerned) == 0 && equality.Semantic.DeepEqual(guess.Spec, t.grant.Spec) {
+		t.conclude(guess)
+		return t.end(ctx)
+	}
+	if t.grant, err = f.hub.fleet.Grants(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("read FleetGrant %s: %w", key, err)
+	}
+	bound(t.grant)
+	read := t.read(ctx, concerned)
+	pass := t.next(known, t.seen(read))
+	if err := t.record(ctx, pass.Spec); err != nil {
+		return err
+	}
+	t.send(ctx, pass.Writes, read)
+	t.conclude(pass)
+	return nil
+}
+
+// task is one pass for one FleetQuota.
+type task struct {
+	*enforcer
+	*note
+
+	key      types.NamespacedName
+	quota    *v1alpha1.FleetQuota // nil: it is divided no more
+	grant    *v1alpha1.FleetGrant
+	limit    corev1.ResourceList
+	members  map[string]*shares // that can be written to
+	selected []string           // that take part
+	fenced   []string
+	now      time.Time
+	plan     federation.Plan
+	problem  error
+}
+
+// prepare gathers what a pass needs. It is nil when nothing is divided, or not yet.
+func (f *enforcer) prepare(ctx context.Context, key types.NamespacedName) (*task, error) {
+	quota, grant := f.hub.quotas.get(key), f.grants.get(key)
+	if quota != nil && (quota.DeletionTimestamp != nil || quota.Spec.Distribution == nil) {
+		quota = nil
+	}
+	if quota == nil && grant == nil {
+		f.forget(key)
+		return nil, nil //nolint:nilnil // there is nothing to do
+	}
+	f.once.Do(func() { close(f.needed) })
+	t := &task{enforcer: f, note: f.noteOf(key), key: key, quota: quota, grant: grant, now: time.Now()}
+	t.members, t.fenced = f.hub.roster.writable(), f.hub.roster.fenced()
+	if quota == nil {
+		t.limit = grant.Spec.Hard
+		return t, nil
+	}
+	t.limit = federation.Governed(quota.Spec.Hard)
+	if !t.selects() {
+		return nil, nil //nolint:nilnil // the condition Ready says why
+	}
+	return t.begun(ctx)
+}
+
+// selects finds who takes part. It is false if that cannot be said.
+func (t *task) selects() bool {
+	compiled, err := compile(t.quota)
+	if err != nil {
+		return false
+	}
+	for _, cluster := range t.hub.roster.selected(compiled.members) {
+		if !slices.Contains(t.fenced, cluster) {
+			t.selected = append(t.selected, cluster)
+		}
+	}
+	return true
+}
+
+// begun is the task, once there is a record and something may be written.
+func (t *task) begun(ctx context.Context) (*task, error) {
+	switch {
+	case t.quota.Spec.Distribution.Paused:
+		t.show()
+		return nil, nil //nolint:nilnil // nothing may be written
+	case t.grant == nil:
+		return nil, t.begin(ctx, t.quota)
+	case t.quota.Status.GrantUID != t.grant.UID:
+		t.hub.report.queue.Add(t.key) // before anything is granted, a loss of the record must be noticeable
+		t.queue.AddAfter(t.key, gather)
+		return nil, nil //nolint:nilnil // not yet
+	}
+	return t, nil
+}
+
+// show shows what would be granted.
+func (t *task) show() {
+	if t.grant == nil {
+		t.grant = &v1alpha1.FleetGrant{}
+	}
+	t.divide(t.watched())
+	t.tell(federation.Enforcement{Problem: federation.ProblemOf(t.problem), Planned: t.plan.Shares})
+}
+
+// divide says what each member shall have, by what is known of all.
+func (t *task) divide(known map[string]federation.Seen) {
+	var parties []federation.Party
+	for _, cluster := range t.selected {
+		seen, watched := known[cluster]
+		party := federation.Party{Cluster: cluster, Silent: !watched, Used: seen.Used, Absent: seen.NoNamespace}
+		switch t.trouble(cluster) {
+		case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
+			party.Absent = true
+		case federation.TroubleDoesNotFit, federation.TroubleTampered:
+		}
+		parties = append(parties, party)
+	}
+	record := federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}
+	t.plan, t.problem = federation.Divide(t.quota.Spec, record, parties, t.memories, t.now)
+}
+
+// next is the next pass: shares by what is known of all members, and what was
+// seen of some.
+func (t *task) next(known, seen map[string]federation.Seen) federation.Pass {
+	o := federation.Observation{Limit: t.limit, Seen: seen, Fenced: t.fenced}
+	rows := t.grant.Spec.Members
+	if t.quota == nil {
+		o.Delete = t.grant.Spec.WhenRemoved == v1alpha1.DeleteQuotas
+		for i := range rows {
+			cluster := rows[i].Cluster
+			o.Release = append(o.Release, cluster)
+			if t.members[cluster] == nil && t.hub.roster.away(cluster) {
+				o.Fenced = append(slices.Clone(o.Fenced), cluster) // there is no promise left to break
+			}
+		}
+		return federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}.Next(o)
+	}
+	d := t.quota.Spec.Distribution
+	o.Adopt, o.Delete, o.Shared = d.AdoptExisting, d.WhenRemoved == v1alpha1.DeleteQuotas, d.Mode == v1alpha1.Shared
+	for i := range rows {
+		if cluster := rows[i].Cluster; !slices.Contains(t.selected, cluster) {
+			o.Release = append(o.Release, cluster)
+		}
+	}
+	t.divide(known)
+	o.Want = t.plan.Shares
+	pass := federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}.Next(o)
+	pass.Spec.WhenRemoved = d.WhenRemoved
+	return pass
+}
+
+// concerned are the members that a pass changes anything of.
+func (t *task) concerned(pass federation.Pass) []string {
+	var names []string
+	before := federation.Record{Spec: t.grant.Spec}
+	for i := range pass.Spec.Members {
+		row := &pass.Spec.Members[i]
+		if was := before.Row(row.Cluster); was == nil || !equality.Semantic.DeepEqual(was, row) {
+			names = append(names, row.Cluster)
+		}
+	}
+	after := federation.Record{Spec: pass.Spec}
+	for i := range t.grant.Spec.Members {
+		if cluster := t.grant.Spec.Members[i].Cluster; after.Row(cluster) == nil {
+			names = append(names, cluster)
+		}
+	}
+	return names
+}
+
+// conclude notes what came of a pass, and when to look again.
+func (t *task) conclude(pass federation.Pass) {
+	t.memories = t.plan.Memories
+	e := federation.Enforcement{Problem: federation.ProblemOf(t.problem), Trouble: maps.Clone(pass.Trouble)}
+	for _, cluster := range t.selected {
+		if t.members[cluster] == nil {
+			e.Silent = append(e.Silent, cluster)
+		}
+	}
+	t.mu.Lock()
+	was := t.told[t.key].Trouble
+	for cluster, trouble := range was {
+		if _, looked := pass.Trouble[cluster]; !looked && t.now.Before(t.away[cluster].at) {
+			e.Trouble[cluster] = trouble // nobody has looked since
+		}
+	}
+	for cluster, trouble := range pass.Trouble {
+		if trouble == federation.TroubleForeign || trouble == federation.TroubleScopes {
+			t.away[cluster] = retry{at: t.now.Add(lookAgain)} // it is not watched
+		}
+	}
+	t.mu.Unlock()
+	t.tell(e)
+	if again := t.again(); again > 0 {
+		t.queue.AddAfter(t.key, again)
+	}
+}
+
+// watched is what is known, without reading, of the quotas of the members that
+// can be written to.
+func (t *task) watched() map[string]federation.Seen {
+	creates := t.quota != nil && t.quota.Spec.Distribution.CreateNamespaces
+	known := map[string]federation.Seen{}
+	for cluster, shares := range t.members {
+		if t.waits(cluster) {
+			continue
+		}
+		q := localQuota{ResourceQuota: shares.get(t.key)}
+		q.noNamespace = q.ResourceQuota == nil && !creates && t.hub.ledger.Lacks(cluster, t.key.Namespace)
+		known[cluster] = q.seen(t.quota)
+	}
+	return known
+}
+
+// seen is what was read.
+func (t *task) seen(read map[string]localQuota) map[string]federation.Seen {
+	seen := map[string]federation.Seen{}
+	for cluster, q := range read {
+		seen[cluster] = q.seen(t.quota)
+	}
+	return seen
+}
+
+// waits says whether a member is to be left alone for now.
+func (t *task) waits(cluster string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now.Before(t.away[cluster].at)
+}
+
+// lookAgain is how long a quota that others made is left alone.
+const lookAgain = 10 * time.Second
+
+// again is how soon to look again though nothing may be seen to change; 0: not
+// before that.
+func (t *task) again() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var soonest time.Duration
+	for cluster, r := range t.away {
+		if t.members[cluster] == nil {
+			continue // it is heard of when it answers
+		}
+		if wait := max(time.Until(r.at), gather); soonest == 0 || wait < soonest {
+			soonest = wait
+		}
+	}
+	return soonest
+}
+
+// trouble is what has kept a member from its share when it was last looked at.
+func (t *task) trouble(cluster string) federation.Trouble {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.told[t.key].Trouble[cluster]
+}
+
+// tell notes what the status shall say, and has it written if that is new.
+func (t *task) tell(e federation.Enforcement) {
+	t.mu.Lock()
+	was, told := t.told[t.key]
+	t.told[t.key] = e
+	t.mu.Unlock()
+	if !told || !reflect.DeepEqual(was, e) {
+		t.hub.report.queue.Add(t.key)
+	}
+}
+
+func (f *enforcer) noteOf(key types.NamespacedName) *note {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.notes[key]
+	if n == nil {
+		n = &note{away: map[string]retry{}}
+		f.notes[key] = n
+	}
+	return n
+}
+
+// enforcement is what the status of a FleetQuota says of its distribution.
+func (f *enforcer) enforcement(key types.NamespacedName) federation.Enforcement {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.told[key]
+	e.Grant = f.grants.get(key)
+	return e
+}
+
+func (f *enforcer) forget(key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.notes, key)
+	delete(f.told, key)
+}
