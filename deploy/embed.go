@@ -16,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,6 +28,7 @@ import (
 //go:embed crds/fleetquota.io_*.yaml hub/namespace.yaml hub/rbac.yaml hub/users.yaml
 //go:embed roles/member/observe.yaml roles/member/observe-secrets.yaml
 //go:embed roles/member/local-status.yaml roles/member/distribute.yaml
+//go:embed policies/shares.yaml
 var manifests embed.FS
 
 // The roles of a member, by what they allow the hub.
@@ -49,6 +51,12 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // MemberRoles are the roles that a member can grant to the hub.
 func MemberRoles() ([]*rbacv1.ClusterRole, error) {
 	return read[*rbacv1.ClusterRole]("roles/member/*.yaml")
+}
+
+// MemberPolicies are the policies that keep the shares in a member as the hub has
+// written them.
+func MemberPolicies() ([]runtime.Object, error) {
+	return read[runtime.Object]("policies/*.yaml")
 }
 
 // HubRBAC is the hub's namespace, its account, and what that account and the
@@ -86,7 +94,7 @@ func read[T runtime.Object](pattern string) ([]T, error) {
 
 func newDecoder() (runtime.Decoder, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register types: %w", err)
 		}
