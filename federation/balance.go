@@ -15,9 +15,9 @@ const (
 	// stepShare: for a member that is low, but not at its limit, less than a
 	// hundredth of its target is not worth the two writes of a move.
 	stepShare = 100
-	// dwell is how long headroom stays where it was brought. Controllers back off
-	// for about this long after a creation was denied, so it is what they need to
-	// try again.
+	// dwell is how long headroom stays where it was brought. Controllers wait ever
+	// longer after a creation that was denied, so it must be there for a while. A
+	// minute is two writes a minute for what takes turns and nobody uses.
 	dwell = time.Minute
 )
 
@@ -53,6 +53,7 @@ type Memory struct {
 //     given to for a minute.
 //
 // In the beginning all are at their limit, and the headroom is divided by weight.
+// Later a change of weights shows as soon as somebody is low.
 func (d Division) Balanced(memories map[string]Memory, now time.Time) (Targets, map[string]Memory) {
 	b := balance{d.open(), d.Unit.step, now}
 	b.recall(memories)
@@ -75,7 +76,7 @@ func (b balance) recall(memories map[string]Memory) {
 		p := &b.parties[i]
 		memory, known := memories[p.claim.Cluster]
 		if !known {
-			memory.Target = max(p.claim.Target, 0)
+			memory = Memory{Target: max(p.claim.Target, 0), Gained: b.now}
 		}
 		p.memory = memory
 	}
@@ -123,6 +124,7 @@ func (b balance) atLimit(p *party) bool { return p.canTake() && p.headroom() < m
 func (b balance) settling(p *party) bool {
 	return p.amount > p.memory.Target || b.recent(p.memory.Gained)
 }
+
 func nobody(*party) bool { return false }
 
 func (b balance) recent(at time.Time) bool { return b.now.Before(at.Add(dwell)) }
@@ -131,37 +133,37 @@ func (b balance) recent(at time.Time) bool { return b.now.Before(at.Add(dwell)) 
 func (b balance) least(*party) int64        { return b.step }
 func (b balance) worthwhile(p *party) int64 { return max(b.step, p.amount/stepShare) }
 
-// relevel levels the headroom of those who take with that of all who have more,
-// and do not keep theirs.
-func (b balance) relevel(takes, keeps func(*party) bool, gain func(*party) int64) {
-	if !b.unfair(takes, keeps, gain) {
+// relevel levels the headroom of all that are low with that of all who have more
+// and do not keep theirs, if it is unfair to one of those who need it.
+func (b balance) relevel(needs, keeps func(*party) bool, gain func(*party) int64) {
+	if !b.unfair(needs, keeps, gain) {
 		return
 	}
 	for i := range b.parties {
 		p := &b.parties[i]
-		p.before = p.amount
-		if takes(p) {
-			p.before = p.ceiling()
+		p.high = p.amount
+		if b.low(p) {
+			p.high = p.ceiling()
 		}
 		if !keeps(p) {
 			p.amount = p.floor()
 		}
 	}
 	b.pour((*party).inUse, func(p *party) int64 { return min(plus(p.use, p.room), p.ceiling()) })
-	b.pour((*party).inUse, func(p *party) int64 { return p.before })
+	b.pour((*party).inUse, func(p *party) int64 { return p.high })
 }
 
-// unfair says whether one that takes could be given its gain by one that would
+// unfair says whether one that needs it could be given its gain by one that would
 // still have no less than it, by rank.
-func (b balance) unfair(takes, keeps func(*party) bool, gain func(*party) int64) bool {
+func (b balance) unfair(needs, keeps func(*party) bool, gain func(*party) int64) bool {
 	poorest, richest := rank{tier: afterAll}, rank{tier: beforeAll}
 	for i := range b.parties {
 		p := &b.parties[i]
-		if takes(p) {
+		if needs(p) {
 			poorest = slices.MinFunc([]rank{poorest, p.rank(plus(p.headroom(), gain(p)))}, rank.compare)
 		}
 		if !keeps(p) && b.canGive(p) {
-			richest = slices.MaxFunc([]rank{richest, p.rank(p.headroom() - b.step)}, rank.compare)
+			richest = slices.MaxFunc([]rank{richest, p.rankOfRest(p.headroom() - b.step)}, rank.compare)
 		}
 	}
 	return poorest.compare(richest) <= 0
@@ -180,7 +182,7 @@ func (b balance) takeTurns() {
 		if giver == nil || b.settling(giver) {
 			return
 		}
-		if giver.rank(giver.headroom()).tier >= taker.rank(1).tier {
+		if giver.rank(giver.headroom()).tier >= taker.rank(1).tier { // else the giver needs it more
 			giver.amount--
 			taker.amount++
 		}
@@ -239,6 +241,16 @@ func (p *party) rank(headroom int64) rank {
 		tier = beyondCharge
 	}
 	return rank{tier, perWeight{headroom, p.weight}}
+}
+
+// rankOfRest is that of what a member keeps when it gives something: it gives
+// what is beyond its largest recent charge as long as it keeps that.
+func (p *party) rankOfRest(headroom int64) rank {
+	r := p.rank(headroom)
+	if headroom == p.room {
+		r.tier = beyondCharge
+	}
+	return r
 }
 
 func (r rank) compare(o rank) int {

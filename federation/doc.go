@@ -17,5 +17,6 @@
 // In reading order: [Ledger] and [Book] hold every charge of every member;
 // [Ledger.Usage] answers a [Question] with each member's [Part] and their sum;
 // [Usage.Recall] fills in what an earlier run of the hub had known; [Report]
-// turns it into the status of a FleetQuota.
+// turns it into the status of a FleetQuota. [Division] divides a limit among the
+// members, in whole [Unit]s.
 package federation

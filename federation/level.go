@@ -22,9 +22,9 @@ type extent struct {
 func level(total int64, extents []extent) []int64 {
 	amounts := make([]int64, len(extents))
 	rest := total // what is left for the active extents above their bases
-	for i, s := range extents {
-		amounts[i] = s.low
-		rest -= s.low
+	for i, x := range extents {
+		amounts[i] = x.low
+		rest -= x.low
 	}
 	if rest == 0 {
 		return amounts
@@ -35,33 +35,36 @@ func level(total int64, extents []extent) []int64 {
 		if compareProducts(weight, e.above, rest, e.weight) >= 0 {
 			break
 		}
-		s := extents[e.of]
+		x := extents[e.of]
 		if active[e.of] {
-			rest -= s.high - s.base
-			weight -= s.weight
-			amounts[e.of] = s.high
+			rest -= x.high - x.base
+			weight -= x.weight
+			amounts[e.of] = x.high
 		} else {
-			rest += s.low - s.base
-			weight += s.weight
+			rest += x.low - x.base
+			weight += x.weight
 		}
 		active[e.of] = !active[e.of]
 	}
-	apportion(amounts, extents, active, rest, weight)
+	if weight > 0 {
+		apportion(amounts, extents, active, rest, weight)
+	}
 	return amounts
 }
 
-// An edge is where, as the level rises, an extent begins to rise or stops.
+// An edge is where an extent begins to rise with the level, or stops.
 type edge struct {
-	perWeight     // of the level
-	of        int // the extent
+	perWeight // where, as a level
+
+	of int // the extent
 }
 
 // edges are all edges in the order in which the level meets them.
 func edges(extents []extent) []edge {
-	var all []edge
-	for i, s := range extents {
-		if s.weight > 0 && s.low < s.high {
-			all = append(all, edge{perWeight{s.low - s.base, s.weight}, i}, edge{perWeight{s.high - s.base, s.weight}, i})
+	all := make([]edge, 0, 2*len(extents))
+	for i, x := range extents {
+		if x.weight > 0 && x.low < x.high {
+			all = append(all, edge{perWeight{x.low - x.base, x.weight}, i}, edge{perWeight{x.high - x.base, x.weight}, i})
 		}
 	}
 	slices.SortFunc(all, func(a, b edge) int { return a.compare(b.perWeight) })
@@ -76,12 +79,12 @@ func apportion(amounts []int64, extents []extent, active []bool, rest, weight in
 	}
 	var remainders []remainder
 	over := rest
-	for i, s := range extents {
+	for i, x := range extents {
 		if !active[i] {
 			continue
 		}
-		whole, part := portion(rest, s.weight, weight)
-		amounts[i] = s.base + whole
+		whole, part := portion(rest, x.weight, weight)
+		amounts[i] = x.base + whole
 		over -= whole
 		remainders = append(remainders, remainder{i, part})
 	}

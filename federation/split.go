@@ -26,11 +26,11 @@ import (
 //     a change of weights, or a member that joins, takes nothing that is in use.
 //   - Where one of these steps does not fit, all get the same by weight, but none
 //     more than it would have if it did fit (max-min fair).
-//   - All of the limit is given out, unless every member has its Max.
+//   - All of the limit is given out, unless every member with a weight has its Max.
 //   - Who has weight 0 gets its Min and what it uses, and nothing beyond.
 //     Where these do not fit, it is served last.
 type Division struct {
-	Unit   Unit
+	Unit   Unit // made by UnitOf
 	Limit  int64
 	Claims []Claim // one for each cluster
 }
@@ -48,7 +48,7 @@ type Claim struct {
 	Fixed   bool  // Granted cannot change now, whatever the reason
 
 	Known bool
-	Used  int64 // if Known; else all of Target may be in use
+	Used  int64 // if Known; else all of Granted may be in use, and cannot be credited
 	Room  int64 // its largest recent charge: the headroom that Balanced keeps for it
 }
 
@@ -57,7 +57,7 @@ func (c Claim) use() int64 {
 	if c.Known {
 		return c.Used
 	}
-	return c.Target
+	return c.Granted
 }
 
 // Targets are what members may use: cluster -> units. A fixed member keeps the
@@ -122,11 +122,8 @@ func (d Division) Excess(targets Targets) int64 {
 	var sum int64
 	for _, c := range d.Claims {
 		held := c.Granted
-		if c.Known && !c.Fixed {
-			held = c.Used
-		}
 		if !c.Fixed {
-			held = max(held, targets[c.Cluster])
+			held = max(c.use(), targets[c.Cluster])
 		}
 		sum = plus(sum, held)
 	}
@@ -135,14 +132,14 @@ func (d Division) Excess(targets Targets) int64 {
 
 // party is a member that something can be given to.
 type party struct {
-	claim         Claim
+	claim         *Claim
 	weight        int64
 	min, max, use int64
 	amount        int64 // what it is given, so far
 
 	// Of Balanced alone.
 	room   int64
-	before int64  // what it had
+	high   int64  // what a level may raise it to
 	memory Memory // of the last step
 }
 
@@ -170,8 +167,9 @@ type split struct {
 }
 
 func (d Division) open() split {
-	s := split{total: max(d.Limit, 0)}
-	for _, c := range d.Claims {
+	s := split{max(d.Limit, 0), make([]party, 0, len(d.Claims))}
+	for i := range d.Claims {
+		c := &d.Claims[i]
 		if c.Fixed {
 			s.total = max(s.total-c.Granted, 0)
 			continue
@@ -183,7 +181,7 @@ func (d Division) open() split {
 }
 
 // newParty replaces what a user or a count may have got wrong by what is meant.
-func newParty(c Claim) party {
+func newParty(c *Claim) party {
 	p := party{claim: c, weight: 1, max: math.MaxInt64, use: max(c.use(), 0)}
 	if c.Weight != nil {
 		p.weight = max(int64(*c.Weight), 0)
