@@ -135,6 +135,7 @@ type task struct {
 	limit    corev1.ResourceList
 	members  map[string]*shares // that can be written to
 	selected []string           // that take part
+	question federation.Question
 	fenced   []string
 	now      time.Time
 	plan     federation.Plan
@@ -171,6 +172,7 @@ func (t *task) selects() bool {
 	if err != nil {
 		return false
 	}
+	t.question = compiled.question
 	for _, cluster := range t.hub.roster.selected(compiled.members) {
 		if !slices.Contains(t.fenced, cluster) {
 			t.selected = append(t.selected, cluster)
@@ -208,17 +210,27 @@ func (t *task) show() {
 func (t *task) divide(known map[string]federation.Seen) {
 	var parties []federation.Party
 	for _, cluster := range t.selected {
-		seen, watched := known[cluster]
-		party := federation.Party{Cluster: cluster, Silent: !watched, Used: seen.Used, Absent: seen.NoNamespace}
-		switch t.trouble(cluster) {
-		case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
-			party.Absent = true
-		case federation.TroubleDoesNotFit, federation.TroubleTampered:
-		}
-		parties = append(parties, party)
+		parties = append(parties, t.party(cluster, known))
 	}
 	record := federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}
 	t.plan, t.problem = federation.Divide(t.quota.Spec, record, parties, t.memories, t.now)
+}
+
+// party is what a member brings to the division.
+func (t *task) party(cluster string, known map[string]federation.Seen) federation.Party {
+	seen, watched := known[cluster]
+	p := federation.Party{Cluster: cluster, Silent: !watched, Used: seen.Used, Absent: seen.NoNamespace}
+	if watched {
+		p.Room = t.members[cluster].rooms.of(t.key, t.now)
+	} else {
+		p.Used = t.hub.ledger.Part(t.question, cluster).Used // as last known
+	}
+	switch t.trouble(cluster) {
+	case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
+		p.Absent = true
+	case federation.TroubleDoesNotFit, federation.TroubleTampered:
+	}
+	return p
 }
 
 // next is the next pass: shares by what is known of all members, and what was

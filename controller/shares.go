@@ -30,6 +30,7 @@ type shares struct {
 	informer[*corev1.ResourceQuota]
 
 	engagement *engagement
+	rooms      rooms
 }
 
 func newShares(e *engagement) *shares {
@@ -65,7 +66,16 @@ func (s *shares) run(ctx context.Context) error {
 	}
 	look := func(obj any) { enforce.queue.Add(keyOf(obj)) }
 	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: look, DeleteFunc: look, UpdateFunc: func(_, now any) { look(now) },
+		AddFunc: look,
+		DeleteFunc: func(obj any) {
+			s.rooms.forget(keyOf(obj))
+			look(obj)
+		},
+		UpdateFunc: func(before, now any) {
+			was, is := of[*corev1.ResourceQuota](before), of[*corev1.ResourceQuota](now)
+			s.rooms.grew(keyOf(now), was.Status.Used, is.Status.Used, time.Now())
+			look(now)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch the shares of FleetQuotas: %w", err)

@@ -46,7 +46,7 @@ func TestBalancedKeepsTheLaws(t *testing.T) {
 		targets, _ := d.Balanced(drawMemories(t, d), noon)
 		checkBounds(t, d, targets)
 		checkLimit(t, d, targets)
-		checkFloors(t, d, targets)
+		checkFloors(t, d, targets, minOf, minAndUseOf)
 	})
 }
 

@@ -54,6 +54,31 @@ func assign(list *corev1.ResourceList, name corev1.ResourceName, quantity resour
 	(*list)[name] = quantity.DeepCopy()
 }
 
+// Growth is by how much each resource that both lists name has grown.
+func Growth(before, now corev1.ResourceList) corev1.ResourceList {
+	grown := corev1.ResourceList{}
+	for name, is := range now {
+		was, known := before[name]
+		if known && compare(is, was) > 0 {
+			by := is.DeepCopy()
+			by.Sub(was)
+			grown[name] = by
+		}
+	}
+	return grown
+}
+
+// Most is the larger value of each resource that either list names.
+func Most(a, b corev1.ResourceList) corev1.ResourceList {
+	most := a.DeepCopy()
+	for name, quantity := range b {
+		if have, ok := most[name]; !ok || compare(quantity, have) > 0 {
+			assign(&most, name, quantity)
+		}
+	}
+	return most
+}
+
 // exceeded names the resources of which more is used than the limit.
 func exceeded(used, hard corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName

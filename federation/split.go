@@ -14,21 +14,22 @@ import (
 // amounts are in whole units, see [Unit].
 //
 // Its methods are the modes. What they give depends neither on the order of the
-// claims nor on anything but the arguments, and keeps these laws, the last four
+// claims nor on anything but the arguments, and keeps these laws, the last three
 // of them in Weighted and Balanced:
 //
 //   - What fixed members are granted and the targets of all others are together
 //     at most the limit, if the fixed leave anything at all. (Not in Shared,
 //     which is why it is no guarantee.)
 //   - No target is negative, or above the member's Max.
-//   - First each gets its Min, then what it uses, then the rest is divided. So a
-//     target is below use only where the limit, a Max or another's Min needs it:
-//     a change of weights, or a member that joins, takes nothing that is in use.
-//   - Where one of these steps does not fit, all get the same by weight, but none
-//     more than it would have if it did fit (max-min fair).
+//   - First each gets its Min, in Balanced then what it uses, then the rest is
+//     divided. Where one of these steps does not fit, all get the same by weight,
+//     but none more than it would have if it did fit (max-min fair).
 //   - All of the limit is given out, unless every member with a weight has its Max.
-//   - Who has weight 0 gets its Min and what it uses, and nothing beyond.
-//     Where these do not fit, it is served last.
+//   - Who has weight 0 gets its Min, in Balanced also what it uses, and nothing
+//     beyond. Where these do not fit, it is served last.
+//
+// A target may be below use. Nothing ends for that: the member keeps what it uses
+// until that falls.
 type Division struct {
 	Unit   Unit // made by UnitOf
 	Limit  int64
@@ -95,8 +96,8 @@ func (d Division) Static() (Targets, error) {
 // Weighted divides the limit by weight.
 func (d Division) Weighted() Targets {
 	s := d.open()
-	s.reserve()
-	s.pour(fromZero, (*party).ceiling)
+	s.pour(fromZero, (*party).least)
+	s.pour(fromZero, (*party).most)
 	return s.targets(d)
 }
 
@@ -143,7 +144,17 @@ type party struct {
 	memory Memory // of the last step
 }
 
-// floor is what only a shortage may take.
+// least and most are what it asks for, whatever it uses.
+func (p *party) least() int64 { return p.min }
+
+func (p *party) most() int64 {
+	if p.weight == 0 {
+		return p.min
+	}
+	return p.max
+}
+
+// floor is what only a shortage may take in Balanced.
 func (p *party) floor() int64 { return min(max(p.min, p.use), p.max) }
 
 // ceiling is what it can be given at most.
@@ -198,7 +209,7 @@ func newParty(c *Claim) party {
 
 // reserve gives each member its Min, and then what it uses.
 func (s split) reserve() {
-	s.pour(fromZero, func(p *party) int64 { return p.min })
+	s.pour(fromZero, (*party).least)
 	s.pour(fromZero, (*party).floor)
 }
 

@@ -106,19 +106,15 @@ func plainWeighted(d federation.Division) federation.Targets {
 	if left.Sign() < 0 {
 		left = rat(0)
 	}
-	for step := range 3 {
+	for _, last := range []bool{false, true} {
 		for _, p := range parties {
 			c := claimOf(d, p.name)
 			p.low, p.high = p.now, rat(math.MaxInt64)
 			if c.Max != nil {
 				p.high = rat(*c.Max)
 			}
-			floor := max(c.Min, useOf(c))
-			switch {
-			case step == 0:
+			if !last || p.weight == 0 {
 				p.high = least(p.high, rat(c.Min))
-			case step == 1 || p.weight == 0:
-				p.high = least(p.high, rat(floor))
 			}
 			if p.high.Cmp(p.now) < 0 {
 				p.high = p.now
@@ -253,28 +249,27 @@ func checkLimit(t *rapid.T, d federation.Division, targets federation.Targets) {
 	}
 }
 
-// checkFloors checks what Weighted and Balanced say of Min, use and the whole.
-func checkFloors(t *rapid.T, d federation.Division, targets federation.Targets) {
+// The floors of members: in Weighted and Balanced, and in Balanced alone.
+func minOf(c federation.Claim) int64       { return c.Min }
+func minAndUseOf(c federation.Claim) int64 { return max(c.Min, useOf(c)) }
+
+// checkFloors checks what Weighted and Balanced say of floors and of the whole.
+func checkFloors(t *rapid.T, d federation.Division, targets federation.Targets, floors ...func(federation.Claim) int64) {
 	all, fixed := held(d, targets)
 	free := new(big.Int).Sub(big.NewInt(d.Limit), fixed)
-	floors := func(floor func(federation.Claim) int64) func(federation.Claim) int64 {
-		return func(c federation.Claim) int64 {
+	for _, of := range floors {
+		floor := func(c federation.Claim) int64 {
 			if c.Fixed {
 				return 0
 			}
-			return min(floor(c), maxOf(c))
+			return min(of(c), maxOf(c))
 		}
-	}
-	for law, floor := range map[string]func(federation.Claim) int64{
-		"min":         floors(func(c federation.Claim) int64 { return c.Min }),
-		"min and use": floors(func(c federation.Claim) int64 { return max(c.Min, useOf(c)) }),
-	} {
 		if bigSum(d, floor).Cmp(free) > 0 {
 			continue
 		}
 		for _, c := range d.Claims {
 			if targets[c.Cluster] < floor(c) {
-				t.Fatalf("%s of %s fits, and it gets %d", law, c.Cluster, targets[c.Cluster])
+				t.Fatalf("the floor %d of %s fits, and it gets %d", floor(c), c.Cluster, targets[c.Cluster])
 			}
 		}
 	}
@@ -291,7 +286,7 @@ func TestWeightedIsWhatThePlainVersionSays(t *testing.T) {
 		targets := shuffled(t, d).Weighted()
 		checkBounds(t, d, targets)
 		checkLimit(t, d, targets)
-		checkFloors(t, d, targets)
+		checkFloors(t, d, targets, minOf)
 		if diff := gocmp.Diff(plainWeighted(d), targets); diff != "" {
 			t.Fatal(diff)
 		}
