@@ -96,17 +96,31 @@ func (a *arrival) take(event watch.Event, read func(any) (*wire.Object, error)) 
 	return false, nil
 }
 
-// source lists and watches as another does, and reads lists that arrive as a
-// stream into the page.
+// source lists and watches as another does, at the gate's pace, and reads lists
+// that arrive as a stream into the page.
 func (p *page) source(from cache.ListerWatcherWithContext) cache.ListerWatcher {
+	turn := p.engagement.turn
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.Continue != "" { // nobody says when the last page has come
+				return from.ListWithContext(ctx, o)
+			}
+			leave, err := turn.enter(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
 			return from.ListWithContext(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			if o.SendInitialEvents == nil || !*o.SendInitialEvents {
 				return from.WatchWithContext(ctx, o)
 			}
+			leave, err := turn.enter(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
 			return p.stream(ctx, from, o)
 		},
 	}

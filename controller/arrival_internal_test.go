@@ -35,14 +35,15 @@ func bookmark(version string) runtime.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 }
 
-// podPage is a page of pods, and the ledger that it writes.
-func podPage() (*page, *federation.Ledger) {
+// podPage is a page of pods of a member that is listed at a gate, and the ledger
+// that it writes.
+func podPage(g *gate) (*page, *federation.Ledger) {
 	pods := corev1.Resource("pods")
 	set := evaluator.NewSet("v1.37.2", []schema.GroupResource{pods})
 	ledger := federation.NewLedger(nil)
 	e := &engagement{
 		hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil),
-		conn: &clusters.Connection{},
+		conn: &clusters.Connection{}, turn: newTurn(g),
 	}
 	return &page{engagement: e, kind: pods, reader: e.reader(pods)}, ledger
 }
@@ -86,7 +87,7 @@ func TestAListThatIsAStreamIsCounted(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			t.Parallel()
-			page, ledger := podPage()
+			page, ledger := podPage(newGate(1))
 			w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 4 * blockSize})
 			c.events(w)
 			w.Action(watch.Bookmark, initialEventsEnd())
@@ -115,7 +116,7 @@ func TestAListThatIsAStreamIsCounted(t *testing.T) {
 // the reflector as it is.
 func TestAStreamThatBreaksOffCountsNothing(t *testing.T) {
 	t.Parallel()
-	page, ledger := podPage()
+	page, ledger := podPage(newGate(1))
 	broken := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 9})
 	broken.Add(named("a"))
 	broken.Stop()
@@ -158,7 +159,7 @@ func (s *streams) WatchWithContext(context.Context, metav1.ListOptions) (watch.I
 func TestAReflectorCountsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		page, ledger := podPage()
+		page, ledger := podPage(newGate(1))
 		broken := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 9})
 		broken.Add(named("a"))
 		broken.Stop()
@@ -174,6 +175,9 @@ func TestAReflectorCountsAndGoesOn(t *testing.T) {
 		if got := counted(ledger); got != 2 {
 			t.Errorf("%d pods, want the two of the list that was whole", got)
 		}
+		if got := page.engagement.turn.gate.crowd.Load(); got != 0 {
+			t.Errorf("%d are at the gate after the list", got)
+		}
 		whole.Add(named("d"))
 		whole.Delete(named("b"))
 		whole.Add(named("e"))
@@ -182,6 +186,43 @@ func TestAReflectorCountsAndGoesOn(t *testing.T) {
 			t.Errorf("%d pods, want three after the changes", got)
 		}
 		cancel()
+		group.Wait()
+	})
+}
+
+func TestAListThatNeverEndsDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 3
+		gate := newGate(limit)
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		list := func(w *watch.FakeWatcher) *federation.Ledger {
+			page, ledger := podPage(gate)
+			source := page.source(&streams{[]*watch.FakeWatcher{w}})
+			group.Go(func() { _ = cache.NewReflector(source, nil, page, 0).ListAndWatchWithContext(ctx) })
+			return ledger
+		}
+		var stuck []*watch.FakeWatcher
+		for range limit {
+			w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 1})
+			w.Add(named("a")) // and no more
+			list(w)
+			stuck = append(stuck, w)
+		}
+		whole := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 2})
+		whole.Add(named("b"))
+		whole.Action(watch.Bookmark, initialEventsEnd())
+		ledger := list(whole)
+		time.Sleep(spread + keepSilent)
+		synctest.Wait()
+		if got := counted(ledger); got != 1 {
+			t.Errorf("%d pods, want the one of the list that is complete", got)
+		}
+		cancel()
+		for _, w := range stuck {
+			w.Stop() // as a request does whose context has ended
+		}
 		group.Wait()
 	})
 }

@@ -212,7 +212,9 @@ type page struct {
 }
 
 func (p *page) hear() {
-	p.heard.Store(time.Now().UnixNano())
+	now := time.Now()
+	p.heard.Store(now.UnixNano())
+	p.engagement.turn.hear(now)
 }
 
 // Bookmark notes that the watch goes on although nothing changes.

@@ -22,7 +22,7 @@ func TestAPageHandsRecordsOn(t *testing.T) {
 	claims, classes := resourcev1.Resource("resourceclaims"), resourcev1.Resource("deviceclasses")
 	set := evaluator.NewSet("v1.37.2", []schema.GroupResource{claims, corev1.Resource("pods")})
 	ledger := federation.NewLedger(nil)
-	e := &engagement{hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}}
+	e := &engagement{hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}, turn: newTurn(newGate(1))}
 
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Exactly: &resourcev1.ExactDeviceRequest{
