@@ -207,8 +207,8 @@ type split struct {
 	parties []party
 }
 
-func (d Division) open() split {
-	s := split{max(d.Limit, 0), make([]party, 0, len(d.Claims))}
+func (d Division) open() *split {
+	s := &split{max(d.Limit, 0), make([]party, 0, len(d.Claims))}
 	for i := range d.Claims {
 		c := &d.Claims[i]
 		if c.Fixed {
@@ -238,14 +238,14 @@ func newParty(c *Claim) party {
 }
 
 // reserve gives each member its Min, and then what it uses.
-func (s split) reserve() {
+func (s *split) reserve() {
 	s.pour(fromZero, (*party).least)
 	s.pour(fromZero, (*party).floor)
 }
 
 // pour raises all amounts up to their highs, or as far as the total allows: all
 // to the same level above their bases, by weight.
-func (s split) pour(base, high func(*party) int64) {
+func (s *split) pour(base, high func(*party) int64) {
 	extents := make([]extent, len(s.parties))
 	for i := range s.parties {
 		p := &s.parties[i]
@@ -254,7 +254,7 @@ func (s split) pour(base, high func(*party) int64) {
 	s.set(fill(s.total, extents))
 }
 
-func (s split) set(amounts []int64) {
+func (s *split) set(amounts []int64) {
 	for i, amount := range amounts {
 		s.parties[i].amount = amount
 	}
@@ -290,7 +290,7 @@ func allHigh(total int64, extents []extent) ([]int64, bool) {
 	return highs, true
 }
 
-func (s split) targets(d Division) Targets {
+func (s *split) targets(d Division) Targets {
 	targets := make(Targets, len(d.Claims))
 	for _, c := range d.Claims {
 		targets[c.Cluster] = c.Target
