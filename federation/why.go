@@ -127,16 +127,22 @@ func (e *Explanation) why(h *Holding, d *v1alpha1.Distribution) string {
 	return "not limited yet"
 }
 
-var stateInWords = map[v1alpha1.GrantState]string{
-	v1alpha1.Recovering: "the record was lost: it may hold anything until it confirms a new write",
-	v1alpha1.Repairing:  "others have deleted, edited or replaced its local quota: nothing is raised anywhere until it confirms a new write",
-	v1alpha1.Releasing:  "leaves the distribution: the marks on its local quota are being removed",
+func unusual(state v1alpha1.GrantState) string {
+	switch state {
+	case v1alpha1.Recovering:
+		return "the record was lost: it may hold anything until it confirms a new write"
+	case v1alpha1.Repairing:
+		return "others have deleted, edited or replaced its local quota: nothing is raised anywhere until it confirms a new write"
+	case v1alpha1.Releasing:
+		return "leaves the distribution: the marks on its local quota are being removed"
+	}
+	return ""
 }
 
 // held is why, of a member with a row.
 func (e *Explanation) held(h *Holding) string {
-	if unusual := stateInWords[h.row.State]; unusual != "" {
-		return unusual + h.silence()
+	if text := unusual(h.row.State); text != "" {
+		return text + h.silence()
 	}
 	switch {
 	case h.Granted == nil || h.Limit == nil:
