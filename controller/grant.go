@@ -57,6 +57,12 @@ func (t *task) record(ctx context.Context, spec v1alpha1.FleetGrantSpec) error {
 	if equality.Semantic.DeepEqual(spec, t.grant.Spec) {
 		return nil
 	}
+	if t.quota != nil && t.quota.Spec.Distribution.Mode != v1alpha1.Shared {
+		if err := (federation.Record{Spec: spec}).Check(); err != nil {
+			t.hub.metrics.violations.Inc()
+			return fmt.Errorf("refuse to write FleetGrant %s: %w", t.key, err)
+		}
+	}
 	before := federation.Record{Spec: t.grant.Spec}
 	for i := range spec.Members {
 		if cluster := spec.Members[i].Cluster; before.Row(cluster) == nil {
