@@ -37,7 +37,8 @@ func TestEnforced(t *testing.T) {
 		reason, says string
 	}{
 		"all hold a share": {
-			balanced, federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "6", ""))},
+			balanced,
+			federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "6", ""))},
 			metav1.ConditionTrue, "Enforced", "all 2 members",
 		},
 		"nothing is divided": {nil, federation.Enforcement{}, metav1.ConditionFalse, "ObserveOnly", "limits no one"},
@@ -46,27 +47,33 @@ func TestEnforced(t *testing.T) {
 		"paused":             {&v1alpha1.Distribution{Mode: v1alpha1.Static, Paused: true}, federation.Enforcement{}, metav1.ConditionFalse, "Paused", "none is written"},
 		"no promise":         {&v1alpha1.Distribution{Mode: v1alpha1.Shared}, federation.Enforcement{Grant: grantOf("10")}, metav1.ConditionFalse, "Shared", "for a moment"},
 		"it cannot be divided": {
-			balanced, federation.Enforcement{Problem: federation.Problem{Reason: "SharesExceedHard", Message: "too much"}},
+			balanced,
+			federation.Enforcement{Problem: federation.Problem{Reason: "SharesExceedHard", Message: "too much"}},
 			metav1.ConditionFalse, "SharesExceedHard", "too much; shares stay as they were",
 		},
 		"the limit was lowered": {
-			balanced, federation.Enforcement{Grant: grantOf("13", rowOf("eu", "6", ""), rowOf("us", "7", ""))},
+			balanced,
+			federation.Enforcement{Grant: grantOf("13", rowOf("eu", "6", ""), rowOf("us", "7", ""))},
 			metav1.ConditionFalse, "Shrinking", "3 of pods",
 		},
 		"one has no row": {
-			balanced, federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", "")), Trouble: map[string]federation.Trouble{"us": federation.TroubleForeign}},
+			balanced,
+			federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", "")), Trouble: map[string]federation.Trouble{"us": federation.TroubleForeign}},
 			metav1.ConditionFalse, "MemberUnbounded", "not bounded yet: us (QuotaOfOthers)",
 		},
 		"one lacks the namespace": {
-			balanced, federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", "")), Trouble: map[string]federation.Trouble{"us": federation.TroubleNoNamespace}},
+			balanced,
+			federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", "")), Trouble: map[string]federation.Trouble{"us": federation.TroubleNoNamespace}},
 			metav1.ConditionTrue, "Enforced", "",
 		},
 		"one was changed by others": {
-			balanced, federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "6", v1alpha1.Repairing))},
+			balanced,
+			federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "6", v1alpha1.Repairing))},
 			metav1.ConditionFalse, "Tampered", "put right in us",
 		},
 		"the record was lost": {
-			balanced, federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "", v1alpha1.Recovering))},
+			balanced,
+			federation.Enforcement{Grant: grantOf("10", rowOf("eu", "4", ""), rowOf("us", "", v1alpha1.Recovering))},
 			metav1.ConditionFalse, "Recovering", "confirmed what they hold: us",
 		},
 	} {
