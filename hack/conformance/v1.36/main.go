@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	upstream.Main(upstream.Version{Evaluators: all, ServiceType: evaluators.GetQuotaServiceType, Valid: valid, Internal: internal})
+	os.Exit(upstream.Main(upstream.Version{Evaluators: all, ServiceType: evaluators.GetQuotaServiceType, Valid: valid, Internal: internal}))
 }
 
 // ticking is the real clock but for the time.

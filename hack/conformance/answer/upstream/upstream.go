@@ -41,21 +41,20 @@ type Version struct {
 }
 
 // Main answers on standard output about the Worlds on standard input, until they
-// end. The arguments are feature gates to set, NAME=BOOL each.
-func Main(version Version) {
+// end, and returns the exit code. The arguments are feature gates to set,
+// NAME=BOOL each.
+func Main(version Version) int {
 	for _, gate := range os.Args[1:] {
 		if err := feature.DefaultMutableFeatureGate.Set(gate); err != nil {
-			fail(err)
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 	}
 	if err := Serve(os.Stdin, os.Stdout, version); err != nil {
-		fail(err)
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-}
-
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	return 0
 }
 
 // Serve reads one World per line until that ends, and writes each answer as one
