@@ -37,6 +37,7 @@ type Options struct {
 	ReleaseSettle     time.Duration            // how long after admission has charged for an object it may still be stored; default 6s
 	RestartHold       time.Duration            // how long after a start a status that names a member waits for that member; default 10s
 	Workers           int                      // for each queue; default 4
+	Listing           int                      // members whose lists are read at one time; default 16
 
 	Members  clusters.Options      // probing and back-off
 	Registry prometheus.Registerer // for the hub's metrics; nil: they are not exported
@@ -63,6 +64,7 @@ func (o Options) complete() (Options, error) {
 	o.ReleaseSettle = positive(o.ReleaseSettle, 6*time.Second)
 	o.RestartHold = positive(o.RestartHold, 10*time.Second)
 	o.Workers = positive(o.Workers, 4)
+	o.Listing = positive(o.Listing, 16)
 	return o, nil
 }
 
@@ -91,6 +93,7 @@ type hub struct {
 	ledger  *federation.Ledger
 	charges *wire.Charges // of the objects of all members
 	quotas  *quotas       // the FleetQuotas
+	gate    *gate         // bounds how many members are listed at one time
 	roster  *roster       // the members, as they are known now
 	report  *reporter     // writes the status of FleetQuotas
 	enforce *enforcer     // divides their limits among the members
@@ -139,6 +142,7 @@ func newHub(o Options) (*hub, error) {
 	if err := h.newBroadcaster(); err != nil {
 		return nil, err
 	}
+	h.gate = newGate(h.Listing)
 	h.quotas = newQuotas(h)
 	h.roster = newRoster(h)
 	h.metrics = newMetrics(h.roster.drifting)

@@ -8,7 +8,8 @@
 //
 // In reading order: [Run] starts the loops; fleet.go is told of members and
 // writes their FleetMembers; member.go is all that runs for one member while
-// it is engaged; observe.go keeps its page of the ledger; local.go is its quota
+// it is engaged; observe.go keeps its page of the ledger, arrival.go reads the
+// lists for that and gate.go says when; local.go is its quota
 // controller and answer.go decides whether that is needed; report.go writes
 // the status of FleetQuotas.
 //

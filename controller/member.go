@@ -29,6 +29,8 @@ type engagement struct {
 	mode  v1alpha1.LocalStatusMode // in effect
 
 	book      *federation.Book
+	turn      *turn  // at the hub's gate
+	listed    func() // leaves the gate when the first lists are complete; may be called again
 	observers *observers
 	local     *local // nil when mode is Never
 	shares    *shares
@@ -50,10 +52,17 @@ var errModeChanged = errors.New("local status is kept in another way from now on
 // left.
 func (r *roster) Engage(ctx context.Context, conn *clusters.Connection) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", conn.Member.Name))
+	turn := newTurn(r.hub.gate)
+	listed, err := turn.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer listed()
 	e, err := newEngagement(ctx, r.hub, conn)
 	if err != nil {
 		return err
 	}
+	e.turn, e.listed = turn, listed
 	defer e.book.Close()
 	r.enter(e)
 	defer r.leave(e)
@@ -309,8 +318,14 @@ func (e *engagement) expire(ctx context.Context) error {
 	}
 }
 
-// moved tells the local quota controller of a change in the ledger.
+// moved is told of a change in the ledger. A kind that has become current, or
+// cannot, may be the last that the first lists waited for.
 func (e *engagement) moved(move federation.Move) {
+	if move.Namespace == "" {
+		if _, reason, _ := e.synced(); reason != federation.ReasonSyncing {
+			e.listed()
+		}
+	}
 	if e.local != nil {
 		e.local.moved(move)
 	}

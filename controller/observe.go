@@ -105,13 +105,14 @@ func (e *engagement) observe(ctx context.Context, kind schema.GroupResource, ver
 	}
 	var silent klog.Logger // client-go's reflector logs what the member says
 	page := &page{engagement: e, kind: kind, reader: reader}
-	reflector := cache.NewReflectorWithOptions(source, example, page, cache.ReflectorOptions{
+	direct := cache.ToListerWatcherWithContext(source)
+	reflector := cache.NewReflectorWithOptions(page.source(direct), example, page, cache.ReflectorOptions{
 		Logger: &silent, Name: e.name() + "/" + kind.String(), Backoff: patience(2 * time.Second),
 	})
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	page.hear()
-	checks.Go(func() { page.check(ctx, cache.ToListerWatcherWithContext(source)) })
+	checks.Go(func() { page.check(ctx, direct) })
 	var failing time.Time // since when lists fail; zero: they do not
 	backoff := patience(30 * time.Second)
 	for {
@@ -207,22 +208,19 @@ type page struct {
 	reader     *wire.Reader
 	heard      atomic.Int64 // when the member last sent anything of the kind, in ns
 	listed     atomic.Bool  // this observer has got a complete list
+	arrived    *arrival     // a list that came as a stream, until Replace; the reflector's own
 }
 
-func (p *page) hear() { p.heard.Store(time.Now().UnixNano()) }
+func (p *page) hear() {
+	now := time.Now()
+	p.heard.Store(now.UnixNano())
+	p.engagement.turn.hear(now)
+}
 
 // Bookmark notes that the watch goes on although nothing changes.
 func (p *page) Bookmark(string) error {
 	p.hear()
 	return nil
-}
-
-// Transformer makes a list that arrives as a stream take little memory.
-func (p *page) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		p.hear()
-		return p.slim(obj)
-	}
 }
 
 // Add notes an object.
@@ -264,30 +262,27 @@ func (p *page) Delete(obj any) error {
 	return nil
 }
 
-// Replace notes a complete list.
+// Replace notes a complete list. One that came as a stream is here already, and
+// the reflector's is empty.
 func (p *page) Replace(list []any, version string) error {
 	p.hear()
-	slims := make([]*wire.Object, 0, len(list))
-	var errs []error
-	for _, obj := range list {
-		slim, err := p.slim(obj)
-		if err == nil {
-			_, err = p.object(slim)
+	arrived := p.arrived
+	p.arrived = nil
+	if arrived == nil || arrived.version != version || len(list) > 0 {
+		arrived = &arrival{}
+		for _, obj := range list {
+			slim, err := p.chargeable(obj)
+			if err != nil {
+				return err
+			}
+			arrived.add(slim)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		slims = append(slims, slim)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
 	}
 	p.listed.Store(true)
 	p.UpdateResourceVersion(version)
 	p.engagement.book.Replace(p.kind, func(yield func(federation.Object) bool) {
-		for _, slim := range slims {
-			o, _ := p.object(slim) //nolint:errcheck // it has been asked above
+		for slim := range arrived.drain() {
+			o, _ := p.object(slim) //nolint:errcheck // chargeable has asked
 			if !yield(o) {
 				return
 			}
@@ -317,6 +312,15 @@ func (p *page) slim(obj any) (*wire.Object, error) {
 		return nil, fmt.Errorf("read a namespace: %w", err)
 	}
 	return wire.Named(accessor), nil
+}
+
+// chargeable is slim, of an object that can be charged.
+func (p *page) chargeable(obj any) (*wire.Object, error) {
+	slim, err := p.slim(obj)
+	if err == nil {
+		_, err = p.object(slim)
+	}
+	return slim, err
 }
 
 // object is what the book holds of an object.

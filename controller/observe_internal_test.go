@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fleetquota/fleetquota/clusters"
 	"github.com/fleetquota/fleetquota/evaluator"
@@ -20,7 +22,7 @@ func TestAPageHandsRecordsOn(t *testing.T) {
 	claims, classes := resourcev1.Resource("resourceclaims"), resourcev1.Resource("deviceclasses")
 	set := evaluator.NewSet("v1.37.2", []schema.GroupResource{claims, corev1.Resource("pods")})
 	ledger := federation.NewLedger(nil)
-	e := &engagement{hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}}
+	e := &engagement{hub: &hub{charges: wire.NewCharges(0)}, set: set, book: ledger.Open("eu", set, nil), conn: &clusters.Connection{}, turn: newTurn(newGate(1))}
 
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c"}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Exactly: &resourcev1.ExactDeviceRequest{
@@ -29,17 +31,17 @@ func TestAPageHandsRecordsOn(t *testing.T) {
 	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "big"}}
 	class.Spec.ExtendedResourceName = new("example.com/gpu")
 
-	for kind, object := range map[schema.GroupResource]any{claims: claim, classes: class, corev1.Resource("pods"): nil} {
+	for kind, object := range map[schema.GroupResource]runtime.Object{claims: claim, classes: class, corev1.Resource("pods"): nil} {
 		page := &page{engagement: e, kind: kind, reader: e.reader(kind)}
-		var list []any
+		stream := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 2})
 		if object != nil {
-			slim, err := page.Transformer()(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, slim)
+			stream.Add(object)
 		}
-		if err := page.Replace(list, ""); err != nil {
+		stream.Action(watch.Bookmark, initialEventsEnd())
+		if _, err := page.receive(stream); err != nil {
+			t.Fatal(err)
+		}
+		if err := page.Replace(nil, "7"); err != nil {
 			t.Fatal(err)
 		}
 	}

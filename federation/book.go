@@ -51,6 +51,18 @@ type kind struct {
 	namespaces map[string]*namespace // name -> objects and sums
 }
 
+// names is every object of now: namespace -> names.
+func (k *kind) names() map[string]map[string]struct{} {
+	names := make(map[string]map[string]struct{}, len(k.namespaces))
+	for ns, page := range k.namespaces {
+		names[ns] = make(map[string]struct{}, len(page.objects))
+		for name := range page.objects {
+			names[ns][name] = struct{}{}
+		}
+	}
+	return names
+}
+
 // namespace is the objects of one kind in one namespace, and their sums.
 type namespace struct {
 	objects map[string]*cost // name -> what it costs
@@ -169,19 +181,16 @@ func (b *Book) Replace(gr schema.GroupResource, objects iter.Seq[Object]) {
 // them. It returns the namespaces whose sums have moved.
 func (b *Book) replace(gr schema.GroupResource, k *kind, objects iter.Seq[Object]) map[string]struct{} {
 	touched := map[string]struct{}{}
-	seen := map[string]map[string]struct{}{} // namespace -> names
+	left := k.names()
 	for o := range objects {
-		if seen[o.Namespace] == nil {
-			seen[o.Namespace] = map[string]struct{}{}
-		}
-		seen[o.Namespace][o.Name] = struct{}{}
+		delete(left[o.Namespace], o.Name)
 		if moved, _ := b.put(gr, k, o); moved {
 			touched[o.Namespace] = struct{}{}
 		}
 	}
-	for ns, page := range k.namespaces {
-		for name := range page.objects {
-			if _, ok := seen[ns][name]; !ok && b.remove(k, objectID{gr, ns, name}) {
+	for ns, names := range left {
+		for name := range names {
+			if b.remove(k, objectID{gr, ns, name}) {
 				touched[ns] = struct{}{}
 			}
 		}
