@@ -15,6 +15,7 @@ type Verdict struct {
 	Credits  int      // times that the record has lowered what a member holds
 	Peak     int64    // the largest sum of limits known to be in force at one time
 	Arrived  int64    // the same by arrival alone, where a lowering may be late
+	Certain  int64    // the same by the clock alone, as far as it is certain
 	MostPods int64    // the most pods at one time, by arrival
 }
 
@@ -46,6 +47,10 @@ type Verdict struct {
 // from its arrival on at the latest, and until the next had arrived, or something
 // that knows of the next by 2 and 3: a record, or a version of another quota.
 //
+// What 2 and 3 suppose of time is checked with the clock as far as it goes: between
+// two looks at a cluster nobody knows when a version began. So is the sum of what
+// was in force for certain, which supposes nothing of how limits are divided.
+//
 // For pods: in one member all versions come from one counter. In each, pods are
 // at most used. Therefore the pods of all members are at most hard, too.
 //
@@ -61,6 +66,7 @@ func (h History) Check() Verdict {
 		c.counted(member)
 	}
 	c.overlap()
+	c.clocked()
 	c.gaps()
 	return c.Verdict
 }

@@ -19,6 +19,7 @@ type History struct {
 	Pods    map[string][]Pods  // member -> how many pods it has had
 	Tries   []Try              // creations that were answered, in the order of the answers
 	Gaps    []Gap
+	Moments map[string][]Moment // member, or empty for the hub -> looks at it, in order
 }
 
 // Hard is the limit that the user asked for.

@@ -12,7 +12,6 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,11 +19,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
@@ -52,20 +49,26 @@ type Recorder struct {
 func New(ctx context.Context, o Options) (*Recorder, error) {
 	r := &Recorder{
 		resource: o.Resource,
-		history:  History{Quotas: map[string][]Quota{}, Pods: map[string][]Pods{}},
+		history:  History{Quotas: map[string][]Quota{}, Pods: map[string][]Pods{}, Moments: map[string][]Moment{}},
 		pods:     map[string]map[string]struct{}{},
 	}
 	quotas, pods := corev1.SchemeGroupVersion.WithResource("resourcequotas"), corev1.SchemeGroupVersion.WithResource("pods")
 	hub, one := v1alpha1.SchemeGroupVersion, "metadata.name="+o.Name
 	r.streams = []*stream{
 		{of: "FleetQuota", api: o.Hub.Resource(hub.WithResource("fleetquotas")).Namespace(o.Namespace), selector: one, note: r.noteHard},
-		{of: "FleetGrant", api: o.Hub.Resource(hub.WithResource("fleetgrants")).Namespace(o.Namespace), selector: one, note: r.noteRecord},
+		{
+			of: "FleetGrant", api: o.Hub.Resource(hub.WithResource("fleetgrants")).Namespace(o.Namespace), selector: one,
+			note: r.noteRecord, looked: r.noteMoment(""),
+		},
 	}
 	for member, api := range o.Members {
 		r.pods[member] = map[string]struct{}{}
 		r.streams = append(
 			r.streams,
-			&stream{of: "ResourceQuota in " + member, api: api.Resource(quotas).Namespace(o.Namespace), selector: one, note: r.noteQuota(member)},
+			&stream{
+				of: "ResourceQuota in " + member, api: api.Resource(quotas).Namespace(o.Namespace), selector: one,
+				note: r.noteQuota(member), looked: r.noteMoment(member),
+			},
 			&stream{of: "pods in " + member, api: api.Resource(pods).Namespace(o.Namespace), note: r.notePod(member), restart: r.restartPods(member)},
 		)
 	}
@@ -83,6 +86,9 @@ func (r *Recorder) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, s := range r.streams {
 		group.Go(func() { s.follow(ctx) })
+		if s.looked != nil {
+			group.Go(func() { s.look(ctx) })
+		}
 	}
 	group.Wait()
 }
@@ -110,12 +116,15 @@ func (r *Recorder) History() History {
 	defer r.mu.Unlock()
 	h := r.history
 	h.Hard, h.Records, h.Tries, h.Gaps = slices.Clone(h.Hard), slices.Clone(h.Records), slices.Clone(h.Tries), slices.Clone(h.Gaps)
-	h.Quotas, h.Pods = map[string][]Quota{}, map[string][]Pods{}
+	h.Quotas, h.Pods, h.Moments = map[string][]Quota{}, map[string][]Pods{}, map[string][]Moment{}
 	for member, quotas := range r.history.Quotas {
 		h.Quotas[member] = slices.Clone(quotas)
 	}
 	for member, pods := range r.history.Pods {
 		h.Pods[member] = slices.Clone(pods)
+	}
+	for cluster, moments := range r.history.Moments {
+		h.Moments[cluster] = slices.Clone(moments)
 	}
 	return h
 }
@@ -131,6 +140,14 @@ func (r *Recorder) noteGap(gap Gap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Gaps = append(r.history.Gaps, gap)
+}
+
+func (r *Recorder) noteMoment(cluster string) func(Moment) {
+	return func(m Moment) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.history.Moments[cluster] = append(r.history.Moments[cluster], m)
+	}
 }
 
 // amount is that of the resource in a list.
@@ -249,165 +266,4 @@ func number(version string) uint64 {
 		return 0 // it is empty
 	}
 	return n
-}
-
-// stream is the versions of one object, or of all pods, at one server.
-type stream struct {
-	of       string
-	api      dynamic.ResourceInterface
-	selector string // of fields
-	note     func(change) error
-	gap      func(Gap)
-	restart  func(after uint64, now *unstructured.UnstructuredList) // of pods, whose history is not read after a gap
-
-	mu   sync.Mutex // guards last
-	last uint64     // what was seen
-}
-
-func (s *stream) seen() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-func (s *stream) saw(version uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = max(s.last, version)
-}
-
-func (s *stream) list(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	o.FieldSelector = s.selector
-	return s.api.List(ctx, o)
-}
-
-func (s *stream) begin(ctx context.Context) error {
-	now, err := s.list(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for i := range now.Items {
-		if err := s.take(change{at: time.Now(), object: &now.Items[i]}); err != nil {
-			return err
-		}
-	}
-	s.saw(number(now.GetResourceVersion()))
-	return nil
-}
-
-// take notes a version, unless it was seen before.
-func (s *stream) take(c change) error {
-	if err := s.note(c); err != nil {
-		return fmt.Errorf("understand %s: %w", s.of, err)
-	}
-	s.saw(versionOf(c.object))
-	return nil
-}
-
-// follow watches until ctx ends, and takes up what breaks.
-func (s *stream) follow(ctx context.Context) {
-	const rest = 100 * time.Millisecond
-	for ctx.Err() == nil {
-		err := s.watch(ctx)
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			err = s.heal(ctx)
-		}
-		if err == nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(rest):
-		}
-	}
-}
-
-func (s *stream) watch(ctx context.Context) error {
-	stream, err := s.api.Watch(ctx, metav1.ListOptions{
-		FieldSelector: s.selector, ResourceVersion: strconv.FormatUint(s.seen(), 10), AllowWatchBookmarks: true,
-	})
-	if err != nil {
-		return err
-	}
-	defer stream.Stop()
-	for event := range stream.ResultChan() {
-		if event.Type == watch.Error {
-			return apierrors.FromObject(event.Object)
-		}
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("watch %s: %T", s.of, event.Object)
-		}
-		if event.Type == watch.Bookmark {
-			s.saw(versionOf(object))
-			continue
-		}
-		if err := s.take(change{at: time.Now(), object: object, gone: event.Type == watch.Deleted}); err != nil {
-			return err
-		}
-	}
-	return errEnded
-}
-
-var errEnded = errors.New("the server has ended the watch")
-
-// heal takes up a watch of which the server does not know the last version any
-// more. What was missed is read from history, the newest version first: the
-// version of before an object's last change is that of one revision earlier.
-func (s *stream) heal(ctx context.Context) error {
-	last := s.seen()
-	now, err := s.list(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	gap := Gap{Of: s.of, From: last, To: number(now.GetResourceVersion())}
-	if s.restart != nil {
-		s.restart(last, now)
-	} else {
-		var missed []*unstructured.Unstructured
-		missed, gap.Err = s.missed(ctx, last, now)
-		if ctx.Err() != nil || isAway(gap.Err) {
-			return gap.Err // not yet
-		}
-		for _, object := range slices.Backward(missed) {
-			if err := s.take(change{at: time.Now(), object: object}); err != nil {
-				return err
-			}
-		}
-		gap.Filled = len(missed)
-	}
-	s.saw(gap.To)
-	s.gap(gap)
-	return nil
-}
-
-// isAway says whether a server may answer later.
-func isAway(err error) bool {
-	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && !errors.Is(err, errLost)
-}
-
-var errLost = errors.New("it was deleted meanwhile")
-
-// missed is what was missed of one object, the newest first.
-func (s *stream) missed(ctx context.Context, last uint64, now *unstructured.UnstructuredList) ([]*unstructured.Unstructured, error) {
-	var missed []*unstructured.Unstructured
-	for {
-		switch {
-		case len(now.Items) == 0 && (len(missed) > 0 || last > 0):
-			return missed, errLost
-		case len(now.Items) == 0:
-			return missed, nil
-		case versionOf(&now.Items[0]) <= last:
-			return missed, nil
-		}
-		newest := &now.Items[0]
-		missed = append(missed, newest)
-		var err error
-		now, err = s.list(ctx, metav1.ListOptions{
-			ResourceVersion: strconv.FormatUint(versionOf(newest)-1, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-		})
-		if err != nil {
-			return missed, err
-		}
-	}
 }

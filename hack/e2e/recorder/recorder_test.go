@@ -49,14 +49,24 @@ func moved() recorder.History {
 			},
 			"west": {quota(2, "u.2", 0, none, none), quota(3, "u.2", 0, 0, 0), quota(5, "u.4", 3, 3, 0), quota(10, "u.6", 7, 7, 3)},
 		},
-		Pods: map[string][]recorder.Pods{"east": {{At: second(7), Version: 7, Count: 2}}},
+		Pods:    map[string][]recorder.Pods{"east": {{At: second(7), Version: 7, Count: 2}}},
+		Moments: map[string][]recorder.Moment{"": moments(), "east": moments(), "west": moments()},
 	}
+}
+
+// moments are looks at a cluster half a second before each version.
+func moments() []recorder.Moment {
+	var looks []recorder.Moment
+	for at := range 20 {
+		looks = append(looks, recorder.Moment{At: second(at + 1).Add(-time.Second / 2), Version: uint64(at)}) //nolint:gosec // it is small
+	}
+	return looks
 }
 
 func TestWhatHeldIsProven(t *testing.T) {
 	t.Parallel()
 	v := moved().Check()
-	if v.Broken > 0 || v.Credits != 1 || v.Peak != hard || v.Proven < 10 || v.MostPods != 2 {
+	if v.Broken > 0 || v.Credits != 1 || v.Peak != hard || v.Certain != hard || v.Proven < 10 || v.MostPods != 2 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -80,6 +90,18 @@ func TestACheckCanFail(t *testing.T) {
 				h.Quotas["west"][3].Mark, h.Quotas["west"][3].At = "u.4", second(6)
 			},
 			"overlap of limits: 14 of 10",
+		},
+		"west is raised before the record is written that intends it": {
+			func(h *recorder.History) { h.Quotas["west"][3] = quota(6, "u.6", 7, 7, 3) },
+			"too early west: version 6 with mark u.6 was there 2.5s before the record 9 that intended it",
+		},
+		"an overlap for certain": {
+			func(h *recorder.History) { h.Quotas["west"][3] = quota(6, "u.6", 7, 7, 3) },
+			"certain overlap of limits: 14 of 10",
+		},
+		"a credit of before east is lowered": {
+			func(h *recorder.History) { h.Records[3].At = second(7).Add(time.Millisecond) },
+			"credit too early east: record 9 was there 499ms before version 8 that allows it",
 		},
 		"an overlap is uncovered too": {
 			func(h *recorder.History) { h.Quotas["west"][3].Mark = "u.4" },
