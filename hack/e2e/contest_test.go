@@ -35,9 +35,10 @@ const (
 type contest struct {
 	*tenant
 
-	members []string
-	seed    uint64
-	record  *recorder.Recorder
+	members    []string
+	seed       uint64
+	record     *recorder.Recorder
+	stopRecord func()
 
 	wanted          map[string]*atomic.Int64 // member -> pods that its workers want
 	created, denied atomic.Int64
@@ -75,7 +76,7 @@ func newContest(t *testing.T) *contest {
 	}
 	c.record, err = recorder.New(t.Context(), o)
 	c.must(err)
-	c.runs(t, c.record.Run)
+	c.stopRecord = c.runs(t, c.record.Run)
 	c.quota(contestQuota, list("pods", strconv.Itoa(contestLimit)), divided(v1alpha1.Balanced))
 	for _, name := range members {
 		c.holds(name, contestQuota, "pods", strconv.Itoa(contestLimit/len(members)))
@@ -84,7 +85,7 @@ func newContest(t *testing.T) *contest {
 	return c
 }
 
-// runs runs something until the test ends.
+// runs lets something go on until the test ends.
 func (c *contest) runs(t *testing.T, run func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -122,7 +123,7 @@ func seedOf(t *testing.T) uint64 {
 }
 
 // random is a source for one of those who act by the seed.
-func (c *contest) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, who)) } //nolint:gosec // it must repeat
+func (c *contest) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, who)) }
 
 // wants sets how many pods each member wants, in the order of the members.
 func (c *contest) wants(pods ...int64) {
@@ -149,7 +150,7 @@ func (c *contest) work(ctx context.Context) {
 	for i, name := range c.members {
 		for n := range int64(contestWorkers) {
 			w := &worker{
-				contest: c, member: name, number: n, random: c.random(uint64(1000*i) + uint64(n)), //nolint:gosec // both are small
+				contest: c, member: name, number: n, random: c.random(uint64(1000*i) + uint64(n)),
 				pods: c.Member(name).Kubernetes.CoreV1().Pods(c.namespace),
 			}
 			group.Go(func() { w.work(ctx) })
@@ -299,8 +300,9 @@ func (c *contest) proves() recorder.History {
 	c.t.Logf("%d pods created, %d denied, %d without an answer", c.created.Load(), c.denied.Load(), c.unanswered.Load())
 	c.t.Logf("%d versions of local quotas, %d of the record, %d credits: all %d pairs that may have been in force together are covered",
 		versions, len(h.Records), v.Credits, v.Proven)
-	c.t.Logf("at most %d of %d in force (%d by arrival alone), at most %d pods; %d watches began anew, and %d versions were read from history",
-		v.Peak, contestLimit, v.Arrived, v.MostPods, len(h.Gaps), filled)
+	c.t.Logf("at most %d of %d in force (%d by arrival alone, %d by the clock alone), and %d pods (%d by the clock alone)",
+		v.Peak, contestLimit, v.Arrived, v.Certain, v.MostPods, v.CertainPods)
+	c.t.Logf("%d watches began anew, and %d versions were read from history", len(h.Gaps), filled)
 	if v.Credits == 0 || v.Proven < len(h.Records) {
 		c.t.Error(errors.New("hardly anything has moved: this proves nothing"))
 	}

@@ -9,18 +9,21 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fleetquota/fleetquota/hack/e2e/scene"
 )
 
 // Many workers contend for one limit, while all that can fail does, and two hubs
 // act at the same time. All versions of all local quotas are recorded, and prove
 // that the limits in force were never more than the limit. Then all is well
-// again: nothing of the limit is lost.
+// again: headroom follows demand, and nothing of the limit is lost.
 func TestFaultGrantsHold(t *testing.T) {
 	c := newContest(t)
-	long := 4 * time.Minute
+	long, calm := 4*time.Minute, 40*time.Second
 	if testing.Short() {
-		long = 20 * time.Second
+		long, calm = 15*time.Second, 5*time.Second
 	}
 	f := &faults{contest: c, long: !testing.Short(), hubs: []*scene.Process{c.hub, startHub(t, c.world)}}
 	c.hub = nil // it ends again and again
@@ -35,8 +38,13 @@ func TestFaultGrantsHold(t *testing.T) {
 		<-working.Done()
 		group.Wait()
 	})
+	began := time.Now()
 	f.strike(t.Context(), long)
+	mended := time.Now()
 	t.Logf("%d faults: %s", len(f.done), strings.Join(f.done, ", "))
+	f.asks(t.Context(), contestLimit)
+	churnPause(t.Context(), calm)
+	ended := time.Now()
 	rest()
 	stop()
 	for i, hub := range f.hubs {
@@ -48,7 +56,11 @@ func TestFaultGrantsHold(t *testing.T) {
 		}
 	}
 	c.converges(time.Minute)
-	c.proves()
+	h := c.proves()
+	printMeasures(t, "while all that can fail does", h.Measure(began, mended))
+	after := h.Measure(mended, ended)
+	printMeasures(t, "right after that", after)
+	notStuck(t, after)
 }
 
 // faults is what happens to a contest.
@@ -88,12 +100,41 @@ func (f *faults) strike(ctx context.Context, long time.Duration) {
 		group.Go(func() { f.killHubs(ctx, over, i) })
 	}
 	group.Go(func() { f.breakClusters(ctx, over) })
+	group.Go(func() { f.moveLimit(ctx, over) })
 	group.Wait()
+}
+
+// moveLimit lowers the limit and raises it again.
+func (f *faults) moveLimit(ctx, over context.Context) {
+	random := f.random(2)
+	for {
+		churnPause(over, between(random, 2*time.Second, 12*time.Second))
+		if over.Err() != nil {
+			return
+		}
+		limit := contestLimit - random.Int64N(contestLimit/3)
+		f.note("the limit is %d", limit)
+		f.asks(ctx, limit)
+	}
+}
+
+// asks sets the limit, as soon as the hub's API server lets it.
+func (f *faults) asks(ctx context.Context, limit int64) {
+	patch := fmt.Appendf(nil, `{"spec":{"hard":{"pods":"%d"}}}`, limit)
+	for ctx.Err() == nil {
+		within, cancel := context.WithTimeout(ctx, patience)
+		_, err := f.Hub.Quota.Quotas(f.namespace).Patch(within, contestQuota, types.MergePatchType, patch, metav1.PatchOptions{})
+		cancel()
+		if err == nil {
+			return
+		}
+		churnPause(ctx, time.Second)
+	}
 }
 
 // killHubs kills one of the hubs at any moment, and starts it again.
 func (f *faults) killHubs(ctx, over context.Context, i int) {
-	random := f.random(uint64(10 + i)) //nolint:gosec // it is small
+	random := f.random(uint64(10 + i))
 	for {
 		churnPause(over, between(random, 500*time.Millisecond, 8*time.Second))
 		if over.Err() != nil {

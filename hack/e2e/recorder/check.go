@@ -17,6 +17,8 @@ type Verdict struct {
 	Arrived  int64    // the same by arrival alone, where a lowering may be late
 	Certain  int64    // the same by the clock alone, as far as it is certain
 	MostPods int64    // the most pods at one time, by arrival
+
+	CertainPods int64 // the same by the clock alone, as far as it is certain
 }
 
 // Check proves that the limits in force never added up to more than the limit on

@@ -33,14 +33,13 @@ type span struct {
 
 func (s span) at(t time.Time) bool { return !t.Before(s.from) && (s.to.IsZero() || t.Before(s.to)) }
 
-// spans are those of a member's quota that are not empty.
-func (h History) spans(member string) []span {
+// spans are those of versions of one cluster that are not empty, in order.
+func (h History) spans(cluster string, versions []version) []span {
 	var spans []span
-	quotas := h.Quotas[member]
-	for j, quota := range quotas {
-		s := span{from: quota.At, most: quota.most()}
-		if j+1 < len(quotas) {
-			s.to = h.began(member, quotas[j+1].Version)
+	for i, v := range versions {
+		s := span{from: v.at, most: v.most}
+		if i+1 < len(versions) {
+			s.to = h.began(cluster, versions[i+1].number)
 			if !s.from.Before(s.to) {
 				continue
 			}
@@ -50,26 +49,51 @@ func (h History) spans(member string) []span {
 	return spans
 }
 
+// version is what the clock is about: of a quota, or of how many pods there are.
+type version struct {
+	at     time.Time
+	number uint64
+	most   int64
+}
+
 // clocked checks by the clock alone what is in force for certain at any time, and
 // that what the proof takes to be earlier was not later for certain.
 func (c *checker) clocked() {
-	var all [][]span
+	var limits, pods [][]span
 	for _, member := range c.members() {
-		all = append(all, c.spans(member))
+		var ofQuota, ofPods []version
+		for _, q := range c.Quotas[member] {
+			ofQuota = append(ofQuota, version{q.At, q.Version, q.most()})
+		}
+		for _, p := range c.History.Pods[member] {
+			ofPods = append(ofPods, version{p.At, p.Version, max(p.Count, 0)})
+		}
+		limits, pods = append(limits, c.spans(member, ofQuota)), append(pods, c.spans(member, ofPods))
 		c.inTime(member)
 	}
-	for _, spans := range all {
-		for _, begins := range spans {
-			c.certain(begins.from, all)
-		}
-	}
+	c.Certain, c.CertainPods = c.certain("limits", limits), c.certain("pods", pods)
 }
 
-// certain adds up what is in force for certain at a time.
-func (c *checker) certain(at time.Time, all [][]span) {
+// certain is the most that is there for certain at any time, in all members.
+func (c *checker) certain(what string, members [][]span) int64 {
+	var most int64
+	for _, spans := range members {
+		for _, begins := range spans {
+			sum := sumAt(begins.from, members)
+			most = max(most, sum)
+			if limit, promised := c.limitAt(begins.from); promised && sum > limit {
+				c.fault("certain overlap", "of "+what, "%d of %d at %s", sum, limit, begins.from.Format(clock))
+			}
+		}
+	}
+	return most
+}
+
+// sumAt adds up the spans of all members that are at a time.
+func sumAt(at time.Time, members [][]span) int64 {
 	var sum int64
-	for _, spans := range all {
-		// The spans of a member do not overlap, and are in order.
+	for _, spans := range members {
+		// The spans of a member are in order and do not overlap.
 		i, found := slices.BinarySearchFunc(spans, at, func(s span, at time.Time) int { return s.from.Compare(at) })
 		if !found {
 			i--
@@ -78,10 +102,7 @@ func (c *checker) certain(at time.Time, all [][]span) {
 			sum += spans[i].most
 		}
 	}
-	c.Certain = max(c.Certain, sum)
-	if limit, promised := c.limitAt(at); promised && sum > limit {
-		c.fault("certain overlap", "of limits", "%d of %d at %s", sum, limit, at.Format(clock))
-	}
+	return sum
 }
 
 const clock = "15:04:05.000"

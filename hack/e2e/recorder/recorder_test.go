@@ -58,7 +58,7 @@ func moved() recorder.History {
 func moments() []recorder.Moment {
 	var looks []recorder.Moment
 	for at := range 20 {
-		looks = append(looks, recorder.Moment{At: second(at + 1).Add(-time.Second / 2), Version: uint64(at)}) //nolint:gosec // it is small
+		looks = append(looks, recorder.Moment{At: second(at + 1).Add(-time.Second / 2), Version: uint64(at)})
 	}
 	return looks
 }
@@ -66,7 +66,7 @@ func moments() []recorder.Moment {
 func TestWhatHeldIsProven(t *testing.T) {
 	t.Parallel()
 	v := moved().Check()
-	if v.Broken > 0 || v.Credits != 1 || v.Peak != hard || v.Certain != hard || v.Proven < 10 || v.MostPods != 2 {
+	if v.Broken > 0 || v.Credits != 1 || v.Peak != hard || v.Certain != hard || v.Proven < 10 || v.MostPods != 2 || v.CertainPods != 2 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -98,6 +98,10 @@ func TestACheckCanFail(t *testing.T) {
 		"an overlap for certain": {
 			func(h *recorder.History) { h.Quotas["west"][3] = quota(6, "u.6", 7, 7, 3) },
 			"certain overlap of limits: 14 of 10",
+		},
+		"too many pods for certain": {
+			func(h *recorder.History) { h.Pods["east"][0].Count = 11 },
+			"certain overlap of pods: 11 of 10",
 		},
 		"a credit of before east is lowered": {
 			func(h *recorder.History) { h.Records[3].At = second(7).Add(time.Millisecond) },
