@@ -129,6 +129,7 @@ func (c *contest) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(c.
 func (c *contest) wants(pods ...int64) {
 	for i, name := range c.members {
 		c.wanted[name].Store(pods[i])
+		c.record.Wanted(recorder.Want{At: time.Now(), Member: name, Amount: pods[i]})
 	}
 }
 

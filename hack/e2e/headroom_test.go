@@ -103,6 +103,10 @@ func printMeasures(t *testing.T, when string, m recorder.Measures) {
 	row("headroom stuck, p50", "%.2f s", recorder.Percentile(m.Stuck, 0.5).Seconds())
 	row("headroom stuck, p99", "%.2f s of %d", recorder.Percentile(m.Stuck, 0.99).Seconds(), len(m.Stuck))
 	row("headroom stuck, longest", "%.2f s", recorder.Percentile(m.Stuck, 1).Seconds())
+	if len(m.Met) > 0 {
+		row("limit follows demand for all, p50", "%.2f s", recorder.Percentile(m.Met, 0.5).Seconds())
+		row("limit follows demand for all, longest", "%.2f s of %d, and %d not", recorder.Percentile(m.Met, 1).Seconds(), len(m.Met), m.Unmet)
+	}
 	row("the limit that was usable", "%.1f %%", 100*m.Usable)
 	row("the limit that was used", "%.1f %%", 100*m.UsedPart)
 	if err := table.Flush(); err != nil {

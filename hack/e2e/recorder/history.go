@@ -18,6 +18,7 @@ type History struct {
 	Quotas  map[string][]Quota // member -> versions of its ResourceQuota
 	Pods    map[string][]Pods  // member -> how many pods it has had
 	Tries   []Try              // creations that were answered, in the order of the answers
+	Wants   []Want
 	Gaps    []Gap
 	Moments map[string][]Moment // member, or empty for the hub -> looks at it, in order
 }
@@ -79,6 +80,13 @@ type Try struct {
 	At     time.Time
 	Member string
 	Denied bool // by the quota
+}
+
+// Want is that a member wants another amount from now on.
+type Want struct {
+	At     time.Time
+	Member string
+	Amount int64
 }
 
 // Gap is a watch that could not be taken up where it was broken.

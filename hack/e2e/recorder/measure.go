@@ -15,6 +15,8 @@ type Measures struct {
 	Moves    []time.Duration // those of Stuck that ended with a larger limit
 	Usable   float64         // the part of the global limit that was in force in some member, averaged over time
 	UsedPart float64         // the part of it that was used
+	Met      []time.Duration // from when a member wanted more than it may use until it could use that
+	Unmet    int             // times that it could not until it wanted something else
 }
 
 // Percentile is the least duration that at least this part of all does not exceed.
@@ -47,39 +49,48 @@ func (h History) Measure(from, until time.Time) Measures {
 	for member := range h.Quotas {
 		m.members[member] = &gauge{}
 	}
-	m.hard = h.Hard[len(h.Hard)-1].Hard
 	for _, s := range h.samples() {
 		if s.at.After(until) {
 			break
 		}
 		m.pass(s.at)
 		m.apply(s)
-		m.judge(s)
+		m.judge(s.at)
 	}
 	m.pass(until)
+	for _, g := range m.members {
+		m.end(g, until)
+	}
 	m.Took = until.Sub(from)
-	whole := float64(m.hard) * m.Took.Seconds()
-	m.Usable, m.UsedPart = m.usable/whole, m.used/whole
+	m.Usable, m.UsedPart = m.usable/m.whole, m.used/m.whole
 	return m.Measures
 }
 
-// sample is a version of a quota, or a try.
+// sample is something that has changed; one of its last four fields is set.
 type sample struct {
 	at     time.Time
 	member string
 	quota  *Quota
-	denied bool
+	try    *Try
+	want   *Want
+	hard   *Hard
 }
 
 func (h History) samples() []sample {
 	var all []sample
+	for i := range h.Hard {
+		all = append(all, sample{at: h.Hard[i].At, hard: &h.Hard[i]})
+	}
 	for member, quotas := range h.Quotas {
 		for i := range quotas {
 			all = append(all, sample{at: quotas[i].At, member: member, quota: &quotas[i]})
 		}
 	}
-	for _, try := range h.Tries {
-		all = append(all, sample{at: try.At, member: try.Member, denied: try.Denied})
+	for i := range h.Tries {
+		all = append(all, sample{at: h.Tries[i].At, member: h.Tries[i].Member, try: &h.Tries[i]})
+	}
+	for i := range h.Wants {
+		all = append(all, sample{at: h.Wants[i].At, member: h.Wants[i].Member, want: &h.Wants[i]})
 	}
 	slices.SortStableFunc(all, func(a, b sample) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.member, b.member)) })
 	return all
@@ -90,6 +101,7 @@ type gauge struct {
 	limit, used int64
 	refused     time.Time // its last denial; zero: a creation has gone through since
 	stuck       time.Time // since when; zero: it is not
+	want        *Want     // what it wants and may not use yet; nil: nothing
 }
 
 func (g *gauge) free() int64 { return max(g.limit-g.used, 0) }
@@ -97,16 +109,17 @@ func (g *gauge) free() int64 { return max(g.limit-g.used, 0) }
 type meter struct {
 	Measures
 
-	hard         int64
-	from, last   time.Time
-	usable, used float64 // summed over time
-	members      map[string]*gauge
+	hard                int64
+	from, last          time.Time
+	usable, used, whole float64 // summed over time
+	members             map[string]*gauge
 }
 
 // pass lets time pass: it ends what nobody wants any more.
 func (m *meter) pass(now time.Time) {
 	if now.After(m.last) {
 		seconds := now.Sub(m.last).Seconds()
+		m.whole += float64(m.hard) * seconds
 		for _, g := range m.members {
 			m.usable += float64(g.limit) * seconds
 			m.used += float64(g.used) * seconds
@@ -124,45 +137,74 @@ func (m *meter) pass(now time.Time) {
 func (m *meter) apply(s sample) {
 	g := m.members[s.member]
 	switch {
+	case s.hard != nil:
+		m.hard = s.hard.Hard
 	case g == nil:
-	case s.quota == nil && s.denied:
+	case s.try != nil && s.try.Denied:
 		g.refused = s.at
-	case s.quota == nil:
+	case s.try != nil:
 		g.refused = time.Time{}
+	case s.want != nil:
+		m.wants(g, s.want)
 	default:
-		limit := max(s.quota.Limit, 0)
-		if limit != g.limit && !s.at.Before(m.from) {
-			m.Limits++
-			m.Units += max(limit-g.limit, 0)
-		}
-		if !g.stuck.IsZero() && limit > g.limit && s.quota.Used < limit && !g.stuck.Before(m.from) {
-			m.Moves = append(m.Moves, s.at.Sub(g.stuck))
-		}
-		g.limit, g.used = limit, max(s.quota.Used, 0)
+		m.quota(g, s.at, s.quota)
+	}
+}
+
+// quota notes a version of a member's quota.
+func (m *meter) quota(g *gauge, at time.Time, q *Quota) {
+	limit := max(q.Limit, 0)
+	if limit != g.limit && !at.Before(m.from) {
+		m.Limits++
+		m.Units += max(limit-g.limit, 0)
+	}
+	if !g.stuck.IsZero() && limit > g.limit && q.Used < limit && at.After(m.from) {
+		m.Moves = append(m.Moves, at.Sub(m.since(g.stuck)))
+	}
+	g.limit, g.used = limit, max(q.Used, 0)
+	if g.want != nil && g.limit >= g.want.Amount {
+		m.Met = append(m.Met, at.Sub(g.want.At))
+		g.want = nil
+	}
+}
+
+// wants notes that a member wants another amount.
+func (m *meter) wants(g *gauge, w *Want) {
+	if g.want != nil {
+		m.Unmet++
+	}
+	g.want = nil
+	if w.Amount > g.limit && !w.At.Before(m.from) {
+		g.want = w
 	}
 }
 
 // judge finds who is stuck.
-func (m *meter) judge(s sample) {
+func (m *meter) judge(at time.Time) {
 	for name, g := range m.members {
 		stuck := !g.refused.IsZero() && g.free() == 0 && m.others(name)
 		switch {
 		case !stuck:
-			m.end(g, s.at)
+			m.end(g, at)
 		case g.stuck.IsZero():
-			g.stuck = s.at
+			g.stuck = at
 		}
 	}
 }
 
 func (m *meter) end(g *gauge, at time.Time) {
-	if g.stuck.IsZero() {
-		return
-	}
-	if !g.stuck.Before(m.from) {
-		m.Stuck = append(m.Stuck, max(at.Sub(g.stuck), 0))
+	if !g.stuck.IsZero() && at.After(m.from) {
+		m.Stuck = append(m.Stuck, max(at.Sub(m.since(g.stuck)), 0))
 	}
 	g.stuck = time.Time{}
+}
+
+// since is a time, but not before the measuring began.
+func (m *meter) since(at time.Time) time.Time {
+	if at.Before(m.from) {
+		return m.from
+	}
+	return at
 }
 
 // others says whether there is headroom for a member elsewhere.

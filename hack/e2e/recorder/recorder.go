@@ -115,7 +115,8 @@ func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.history
-	h.Hard, h.Records, h.Tries, h.Gaps = slices.Clone(h.Hard), slices.Clone(h.Records), slices.Clone(h.Tries), slices.Clone(h.Gaps)
+	h.Hard, h.Records, h.Gaps = slices.Clone(h.Hard), slices.Clone(h.Records), slices.Clone(h.Gaps)
+	h.Tries, h.Wants = slices.Clone(h.Tries), slices.Clone(h.Wants)
 	h.Quotas, h.Pods, h.Moments = map[string][]Quota{}, map[string][]Pods{}, map[string][]Moment{}
 	for member, quotas := range r.history.Quotas {
 		h.Quotas[member] = slices.Clone(quotas)
@@ -134,6 +135,13 @@ func (r *Recorder) Tried(try Try) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Tries = append(r.history.Tries, try)
+}
+
+// Wanted notes what a member wants.
+func (r *Recorder) Wanted(want Want) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Wants = append(r.history.Wants, want)
 }
 
 func (r *Recorder) noteGap(gap Gap) {

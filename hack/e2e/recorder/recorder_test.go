@@ -226,6 +226,35 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// Who is stuck to the end is stuck for all that time, and who was before counts
+// from the beginning.
+func TestMeasureOfWhoStaysStuck(t *testing.T) {
+	t.Parallel()
+	h := moved()
+	h.Quotas["west"] = append(h.Quotas["west"][:3], quota(6, "u.4", 3, 3, 3))
+	for at := range 30 {
+		h.Tries = append(h.Tries, recorder.Try{At: second(6 + at), Member: "west", Denied: true})
+	}
+	m := h.Measure(second(10), second(20))
+	if len(m.Stuck) != 1 || m.Stuck[0] != 10*time.Second || len(m.Moves) != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// West wants 7 from second 6 on, and may use them in second 10; then it wants 8,
+// and never may.
+func TestMeasureOfWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	h := moved()
+	for i, amount := range []int64{7, 8, 2} {
+		h.Wants = append(h.Wants, recorder.Want{At: second(6 + 5*i), Member: "west", Amount: amount})
+	}
+	m := h.Measure(second(5), second(20))
+	if len(m.Met) != 1 || m.Met[0] != 4*time.Second || m.Unmet != 1 {
+		t.Errorf("%+v", m)
+	}
+}
+
 // Who gives up is stuck no longer than until the last denial.
 func TestMeasureOfWhoGivesUp(t *testing.T) {
 	t.Parallel()
