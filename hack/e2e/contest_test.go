@@ -45,13 +45,18 @@ type contest struct {
 	unanswered      atomic.Int64 // or with an error that says nothing of quotas
 }
 
-// newContest begins to record, and then divides the limit.
-func newContest(t *testing.T) *contest {
+// newContest begins to record, and then divides the limit. With native controllers
+// those keep the local status; they may lower it too far, so that pods are not
+// counted.
+func newContest(t *testing.T, native bool) *contest { //nolint:revive // which of two worlds
 	t.Helper()
 	members := []string{"one", "two", "three"}
-	s, err := scene.Start(t.Context(), scene.Options{
-		Dir: t.TempDir(), Bin: shared.Bin, Built: true, Members: members, Owned: true, Out: t.Output(),
-	})
+	o := scene.Options{Dir: t.TempDir(), Bin: shared.Bin, Built: true, Members: members, Owned: true, Out: t.Output()}
+	local := scene.Registration{LocalStatus: "Always"}
+	if native {
+		o.Native, local.LocalStatus = members, "Never"
+	}
+	s, err := scene.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,28 +66,35 @@ func newContest(t *testing.T) *contest {
 		}
 	})
 	for _, name := range members {
-		if err := s.Register(t.Context(), s.Member(name), scene.Registration{LocalStatus: "Always"}); err != nil {
+		if err := s.Register(t.Context(), s.Member(name), local); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w := &world{Scene: s}
 	w.hub = startHub(t, w)
 	c := &contest{tenant: w.tenant(t, members...), members: members, seed: seedOf(t), wanted: map[string]*atomic.Int64{}}
+	c.begin(native)
+	return c
+}
+
+func (c *contest) begin(native bool) {
+	c.t.Helper()
 	o := recorder.Options{
-		Namespace: c.namespace, Name: contestQuota, Resource: corev1.ResourcePods, Hub: s.Hub.Dynamic, Members: map[string]dynamic.Interface{},
+		Namespace: c.namespace, Name: contestQuota, Resource: corev1.ResourcePods,
+		Hub: c.Hub.Dynamic, Members: map[string]dynamic.Interface{}, Uncounted: native,
 	}
-	for _, name := range members {
-		c.wanted[name], o.Members[name] = new(atomic.Int64), s.Member(name).Dynamic
+	for _, name := range c.members {
+		c.wanted[name], o.Members[name] = new(atomic.Int64), c.Member(name).Dynamic
 	}
-	c.record, err = recorder.New(t.Context(), o)
+	var err error
+	c.record, err = recorder.New(c.t.Context(), o)
 	c.must(err)
-	c.stopRecord = c.runs(t, c.record.Run)
+	c.stopRecord = c.runs(c.t, c.record.Run)
 	c.quota(contestQuota, list("pods", strconv.Itoa(contestLimit)), divided(v1alpha1.Balanced))
-	for _, name := range members {
-		c.holds(name, contestQuota, "pods", strconv.Itoa(contestLimit/len(members)))
+	for _, name := range c.members {
+		c.holds(name, contestQuota, "pods", strconv.Itoa(contestLimit/len(c.members)))
 	}
 	c.becomes(contestQuota, enforced)
-	return c
 }
 
 // runs lets something go on until the test ends.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetquota/fleetquota/hack/e2e/recorder"
 	"github.com/fleetquota/fleetquota/hack/e2e/scene"
 )
 
@@ -20,11 +21,24 @@ import (
 // that the limits in force were never more than the limit. Then all is well
 // again: headroom follows demand, and nothing of the limit is lost.
 func TestFaultGrantsHold(t *testing.T) {
-	c := newContest(t)
-	long, calm := 4*time.Minute, 40*time.Second
 	if testing.Short() {
-		long, calm = 15*time.Second, 5*time.Second
+		grantsHold(t, newContest(t, false), 15*time.Second, 5*time.Second)
+		return
 	}
+	grantsHold(t, newContest(t, false), 4*time.Minute, 40*time.Second)
+}
+
+// The same where Kubernetes' own controllers keep the local status.
+func TestFaultGrantsHoldBesideNativeControllers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two minutes")
+	}
+	grantsHold(t, newContest(t, true), 90*time.Second, 30*time.Second)
+}
+
+// grantsHold lets faults strike for a while, and then rests for a while.
+func grantsHold(t *testing.T, c *contest, long, calm time.Duration) {
+	t.Helper()
 	f := &faults{contest: c, long: !testing.Short(), hubs: []*scene.Process{c.hub, startHub(t, c.world)}}
 	c.hub = nil // it ends again and again
 	t.Cleanup(f.end)
@@ -58,8 +72,11 @@ func TestFaultGrantsHold(t *testing.T) {
 	c.converges(time.Minute)
 	h := c.proves()
 	printMeasures(t, "while all that can fail does", h.Measure(began, mended))
+	within := h.MeasureBetween(began, mended, f.outages)
+	printMeasures(t, "of that, while all clusters were within reach, and hubs were killed", within)
 	after := h.Measure(mended, ended)
 	printMeasures(t, "right after that", after)
+	notStuck(t, within)
 	notStuck(t, after)
 }
 
@@ -72,6 +89,8 @@ type faults struct {
 	mu   sync.Mutex // guards all below
 	hubs []*scene.Process
 	done []string
+
+	outages []recorder.Outage // of those who break clusters, one at a time
 }
 
 func (f *faults) note(format string, args ...any) {
@@ -135,8 +154,12 @@ func (f *faults) asks(ctx context.Context, limit int64) {
 // killHubs kills one of the hubs at any moment, and starts it again.
 func (f *faults) killHubs(ctx, over context.Context, i int) {
 	random := f.random(uint64(10 + i))
-	for {
-		churnPause(over, between(random, 500*time.Millisecond, 8*time.Second))
+	for n := 0; ; n++ {
+		longest := 8 * time.Second
+		if n%4 == 3 {
+			longest *= 3 // now and then they get far
+		}
+		churnPause(over, between(random, longest/16, longest))
 		if over.Err() != nil {
 			return
 		}
@@ -188,6 +211,7 @@ func (f *faults) breakClusters(ctx, over context.Context) {
 			victim = f.Hub
 		}
 		var err error
+		began := time.Now()
 		if i%3 == 1 {
 			err = f.kill(ctx, victim, between(random, 0, away))
 		} else {
@@ -197,6 +221,7 @@ func (f *faults) breakClusters(ctx, over context.Context) {
 			f.note("%s: %v", victim.Name(), err)
 			return
 		}
+		f.outages = append(f.outages, recorder.Outage{From: began, To: time.Now()})
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *checker) clocked() {
 		for _, q := range c.Quotas[member] {
 			ofQuota = append(ofQuota, version{q.At, q.Version, q.most()})
 		}
-		for _, p := range c.History.Pods[member] {
+		for _, p := range c.Pods[member] {
 			ofPods = append(ofPods, version{p.At, p.Version, max(p.Count, 0)})
 		}
 		limits, pods = append(limits, c.spans(member, ofQuota)), append(pods, c.spans(member, ofPods))

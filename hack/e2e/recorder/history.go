@@ -96,3 +96,6 @@ type Gap struct {
 	Filled   int   // versions that were read from history
 	Err      error // why some are missing; nil: none is
 }
+
+// Outage is when not all clusters were within reach.
+type Outage struct{ From, To time.Time }

@@ -66,6 +66,34 @@ func (h History) Measure(from, until time.Time) Measures {
 	return m.Measures
 }
 
+// MeasureBetween measures from one time until another, but for the outages, which
+// are in order of their beginning: what lasts into one ends with it, and what lasts
+// longer begins anew after it.
+func (h History) MeasureBetween(from, until time.Time, outages []Outage) Measures {
+	var all Measures
+	for _, o := range append(slices.Clone(outages), Outage{From: until, To: until}) {
+		if o.From.After(from) {
+			all.add(h.Measure(from, o.From))
+		}
+		if o.To.After(from) {
+			from = o.To
+		}
+	}
+	return all
+}
+
+// add adds what was measured in another time.
+func (m *Measures) add(o Measures) {
+	part := o.Took.Seconds() / (m.Took + o.Took).Seconds()
+	m.Usable += (o.Usable - m.Usable) * part
+	m.UsedPart += (o.UsedPart - m.UsedPart) * part
+	m.Took += o.Took
+	m.Limits += o.Limits
+	m.Units += o.Units
+	m.Unmet += o.Unmet
+	m.Stuck, m.Moves, m.Met = append(m.Stuck, o.Stuck...), append(m.Moves, o.Moves...), append(m.Met, o.Met...)
+}
+
 // sample is something that has changed; one of its last four fields is set.
 type sample struct {
 	at     time.Time

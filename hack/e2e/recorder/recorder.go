@@ -33,6 +33,7 @@ type Options struct {
 	Resource        corev1.ResourceName          // of its limit
 	Hub             dynamic.Interface            // required
 	Members         map[string]dynamic.Interface // required
+	Uncounted       bool                         // pods are not recorded
 }
 
 // Recorder records. Its methods may be called from many goroutines.
@@ -63,14 +64,16 @@ func New(ctx context.Context, o Options) (*Recorder, error) {
 	}
 	for member, api := range o.Members {
 		r.pods[member] = map[string]struct{}{}
-		r.streams = append(
-			r.streams,
-			&stream{
-				of: "ResourceQuota in " + member, api: api.Resource(quotas).Namespace(o.Namespace), selector: one,
-				note: r.noteQuota(member), looked: r.noteMoment(member),
-			},
-			&stream{of: "pods in " + member, api: api.Resource(pods).Namespace(o.Namespace), note: r.notePod(member), restart: r.restartPods(member)},
-		)
+		r.streams = append(r.streams, &stream{
+			of: "ResourceQuota in " + member, api: api.Resource(quotas).Namespace(o.Namespace), selector: one,
+			note: r.noteQuota(member), looked: r.noteMoment(member),
+		})
+		if o.Uncounted {
+			continue
+		}
+		r.streams = append(r.streams, &stream{
+			of: "pods in " + member, api: api.Resource(pods).Namespace(o.Namespace), note: r.notePod(member), restart: r.restartPods(member),
+		})
 	}
 	for _, s := range r.streams {
 		s.gap = r.noteGap

@@ -1,6 +1,8 @@
 package recorder_test
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +240,21 @@ func TestMeasureOfWhoStaysStuck(t *testing.T) {
 	m := h.Measure(second(10), second(20))
 	if len(m.Stuck) != 1 || m.Stuck[0] != 10*time.Second || len(m.Moves) != 0 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// While somebody is away nobody is stuck.
+func TestMeasureBetweenOutages(t *testing.T) {
+	t.Parallel()
+	h := moved()
+	h.Quotas["west"] = append(h.Quotas["west"][:3], quota(6, "u.4", 3, 3, 3))
+	for at := range 30 {
+		h.Tries = append(h.Tries, recorder.Try{At: second(6 + at), Member: "west", Denied: true})
+	}
+	m := h.MeasureBetween(second(8), second(20), []recorder.Outage{{From: second(7), To: second(9)}, {From: second(10), To: second(17)}})
+	want := []time.Duration{time.Second, 3 * time.Second}
+	if !slices.Equal(m.Stuck, want) || m.Took != 4*time.Second || math.Abs(m.Usable-0.6) > 1e-9 {
+		t.Errorf("%+v, want %v stuck", m, want)
 	}
 }
 
