@@ -285,7 +285,9 @@ func (t *task) concerned(pass federation.Pass) []string {
 // conclude notes what came of a pass, and when to look again.
 func (t *task) conclude(pass federation.Pass) {
 	t.memories = t.plan.Memories
-	e := federation.Enforcement{Problem: federation.ProblemOf(t.problem), Trouble: maps.Clone(pass.Trouble)}
+	e := federation.Enforcement{
+		Problem: federation.ProblemOf(t.problem), Planned: pass.Waiting(t.plan.Shares), Trouble: maps.Clone(pass.Trouble),
+	}
 	for _, cluster := range t.selected {
 		if t.members[cluster] == nil {
 			e.Silent = append(e.Silent, cluster)

@@ -27,7 +27,7 @@ import (
 
 //go:embed crds/fleetquota.io_*.yaml hub/namespace.yaml hub/rbac.yaml hub/users.yaml
 //go:embed roles/member/observe.yaml roles/member/observe-secrets.yaml
-//go:embed roles/member/local-status.yaml roles/member/distribute.yaml
+//go:embed roles/member/local-status.yaml roles/member/distribute.yaml roles/member/create-namespaces.yaml
 //go:embed policies/shares.yaml
 var manifests embed.FS
 
@@ -38,6 +38,8 @@ const (
 	RoleObserveSecrets = "fleetquota-observe-secrets" //nolint:gosec // the name of a role: count Secrets
 	RoleLocalStatus    = "fleetquota-local-status"    // keep the status of local quotas
 	RoleDistribute     = "fleetquota-distribute"      // write shares into local quotas
+
+	RoleCreateNamespaces = "fleetquota-create-namespaces" // create the namespaces of quotas that ask for it
 )
 
 // Namespace is where the hub lives, and its account in every member.

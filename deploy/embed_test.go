@@ -60,7 +60,9 @@ func TestMemberRolesWriteOnlyWhatTheirNameSays(t *testing.T) {
 		deploy.RoleObserveBase:    "",
 		deploy.RoleObserveSecrets: "",
 		deploy.RoleLocalStatus:    "resourcequotas/status: update patch",
-		deploy.RoleDistribute:     "resourcequotas: create patch",
+		deploy.RoleDistribute:     "resourcequotas: create patch delete",
+
+		deploy.RoleCreateNamespaces: "namespaces: create",
 	}
 	roles, err := deploy.MemberRoles()
 	if err != nil {

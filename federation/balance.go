@@ -66,7 +66,7 @@ func (d Division) Balanced(memories map[string]Memory, now time.Time) (Targets, 
 
 // balance is a balanced division under way.
 type balance struct {
-	split
+	*split
 	step int64 // the least that is worth a move
 	now  time.Time
 }

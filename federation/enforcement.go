@@ -18,7 +18,7 @@ import (
 type Enforcement struct {
 	Grant   *v1alpha1.FleetGrant // nil: there is none
 	Problem Problem              // why the spec cannot be divided
-	Planned []Share              // while distribution is paused
+	Planned []Share              // what is not granted yet, or would be if distribution were not paused
 	Trouble map[string]Trouble   // member -> what keeps it from its share
 	Silent  []string             // members that take part and cannot be told
 }

@@ -115,6 +115,25 @@ func (r Record) Next(o Observation) Pass {
 	return Pass{Spec: p.Spec, Writes: p.sorted(), Trouble: p.trouble}
 }
 
+// Waiting is what members shall have and do not have after the pass.
+func (p Pass) Waiting(want []Share) []Share {
+	var waiting []Share
+	after := Record{Spec: p.Spec}
+	for _, share := range want {
+		open := corev1.ResourceList{}
+		row := after.Row(share.Cluster)
+		for key, hard := range share.Hard {
+			if row == nil || compare(hard, row.Target[key]) != 0 {
+				open[key] = hard
+			}
+		}
+		if len(open) > 0 {
+			waiting = append(waiting, Share{Cluster: share.Cluster, Hard: open})
+		}
+	}
+	return waiting
+}
+
 // Unbounded says whether the row leaves one of these resources without a bound.
 func Unbounded(row v1alpha1.Grant, limit corev1.ResourceList) bool {
 	for key := range limit {

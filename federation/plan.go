@@ -47,20 +47,24 @@ func Governed(hard corev1.ResourceList) corev1.ResourceList {
 }
 
 // Divide plans what the members of a FleetQuota shall have, by its mode and by
-// what the record says that they hold. The error names the resource that cannot
-// be divided as the spec asks; then nothing is planned.
+// what the record says that they hold. A member whose share cannot be told now is
+// in the plan, with nothing planned. The error names the resource that cannot be
+// divided as the spec asks; then nothing is planned for those who hold something.
 func Divide(spec v1alpha1.FleetQuotaSpec, record Record, parties []Party, memories Memories, now time.Time) (Plan, error) {
 	plan := Plan{Memories: Memories{}}
 	shares := map[string]corev1.ResourceList{}
+	for _, party := range parties {
+		shares[party.Cluster] = nil
+	}
 	limit := Governed(spec.Hard)
 	for _, name := range slices.Sorted(maps.Keys(limit)) {
 		division, err := divisionOf(name, limit, spec.Distribution, record, parties)
 		if err != nil {
-			return Plan{}, err
+			return unplanned(record, parties), err
 		}
 		targets, err := plan.divide(spec.Distribution.Mode, division, memories, now)
 		if err != nil {
-			return Plan{}, err
+			return unplanned(record, parties), err
 		}
 		for _, c := range division.Claims {
 			if c.Fixed {
@@ -74,6 +78,17 @@ func Divide(spec v1alpha1.FleetQuotaSpec, record Record, parties []Party, memori
 	}
 	plan.order(shares, parties)
 	return plan, nil
+}
+
+// unplanned is a plan that leaves everything as it is.
+func unplanned(record Record, parties []Party) Plan {
+	var plan Plan
+	for _, party := range parties {
+		if record.Row(party.Cluster) != nil {
+			plan.Shares = append(plan.Shares, Share{Cluster: party.Cluster})
+		}
+	}
+	return plan
 }
 
 // divide is one resource's part of a plan.
@@ -180,17 +195,23 @@ func saturated(unit Unit, list corev1.ResourceList) int64 {
 	return units
 }
 
-// find finds a resource in what a user wrote, under any of its names.
-func find(list corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
-	if q, ok := list[name]; ok {
-		return q, true
+// called is the name under which a list has a resource.
+func called(list corev1.ResourceList, name corev1.ResourceName) (corev1.ResourceName, bool) {
+	if _, ok := list[name]; ok {
+		return name, true
 	}
-	for other, q := range list {
+	for other := range list {
 		if evaluator.Canonical(other) == evaluator.Canonical(name) {
-			return q, true
+			return other, true
 		}
 	}
-	return resource.Quantity{}, false
+	return name, false
+}
+
+// find finds a resource in what a user wrote, under any of its names.
+func find(list corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
+	have, ok := called(list, name)
+	return list[have], ok
 }
 
 func valueOf(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity {

@@ -24,7 +24,8 @@ import (
 //   - First each gets its Min, in Balanced then what it uses, then the rest is
 //     divided. Where one of these steps does not fit, all get the same by weight,
 //     but none more than it would have if it did fit (max-min fair).
-//   - All of the limit is given out, unless every member with a weight has its Max.
+//   - All of the limit is given out or kept in use, unless every member with a
+//     weight has its Max.
 //   - Who has weight 0 gets its Min, in Balanced also what it uses, and nothing
 //     beyond. Where these do not fit, it is served last.
 //
@@ -93,12 +94,41 @@ func (d Division) Static() (Targets, error) {
 	return s.targets(d), nil
 }
 
-// Weighted divides the limit by weight.
+// Weighted divides the limit by weight. Who uses more than its share keeps that
+// until it ends; meanwhile the others divide what that leaves.
 func (d Division) Weighted() Targets {
 	s := d.open()
+	s.byWeight()
+	targets := s.targets(d)
+	for s.leave(func(p *party) bool { return p.use > p.amount }) {
+		s.byWeight()
+		for i := range s.parties {
+			targets[s.parties[i].claim.Cluster] = s.parties[i].amount
+		}
+	}
+	return targets
+}
+
+func (s *split) byWeight() {
 	s.pour(fromZero, (*party).least)
 	s.pour(fromZero, (*party).most)
-	return s.targets(d)
+}
+
+// leave lets some parties keep what they use, and begins anew with the others. It
+// says whether there were any.
+func (s *split) leave(who func(*party) bool) bool {
+	before := len(s.parties)
+	s.parties = slices.DeleteFunc(s.parties, func(p party) bool {
+		leaves := who(&p)
+		if leaves {
+			s.total = max(s.total-p.use, 0)
+		}
+		return leaves
+	})
+	for i := range s.parties {
+		s.parties[i].amount = 0
+	}
+	return len(s.parties) < before
 }
 
 // Shared lets each member use all that nobody uses. Here a fixed member counts
@@ -177,8 +207,8 @@ type split struct {
 	parties []party
 }
 
-func (d Division) open() split {
-	s := split{max(d.Limit, 0), make([]party, 0, len(d.Claims))}
+func (d Division) open() *split {
+	s := &split{max(d.Limit, 0), make([]party, 0, len(d.Claims))}
 	for i := range d.Claims {
 		c := &d.Claims[i]
 		if c.Fixed {
@@ -208,14 +238,14 @@ func newParty(c *Claim) party {
 }
 
 // reserve gives each member its Min, and then what it uses.
-func (s split) reserve() {
+func (s *split) reserve() {
 	s.pour(fromZero, (*party).least)
 	s.pour(fromZero, (*party).floor)
 }
 
 // pour raises all amounts up to their highs, or as far as the total allows: all
 // to the same level above their bases, by weight.
-func (s split) pour(base, high func(*party) int64) {
+func (s *split) pour(base, high func(*party) int64) {
 	extents := make([]extent, len(s.parties))
 	for i := range s.parties {
 		p := &s.parties[i]
@@ -224,7 +254,7 @@ func (s split) pour(base, high func(*party) int64) {
 	s.set(fill(s.total, extents))
 }
 
-func (s split) set(amounts []int64) {
+func (s *split) set(amounts []int64) {
 	for i, amount := range amounts {
 		s.parties[i].amount = amount
 	}
@@ -260,7 +290,7 @@ func allHigh(total int64, extents []extent) ([]int64, bool) {
 	return highs, true
 }
 
-func (s split) targets(d Division) Targets {
+func (s *split) targets(d Division) Targets {
 	targets := make(Targets, len(d.Claims))
 	for _, c := range d.Claims {
 		targets[c.Cluster] = c.Target

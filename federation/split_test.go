@@ -71,9 +71,9 @@ func TestWeighted(t *testing.T) {
 			division(10, claim("a", weight(0)), claim("b")),
 			federation.Targets{"a": 0, "b": 10},
 		},
-		"weight 0 gets its min": {
+		"weight 0 gets its min, and keeps what it uses": {
 			division(10, claim("a", weight(0), atLeast(2)), claim("b", weight(0), using(3)), claim("c")),
-			federation.Targets{"a": 2, "b": 0, "c": 8},
+			federation.Targets{"a": 2, "b": 0, "c": 5},
 		},
 		"weight 0 gets nothing even if all others have their max": {
 			division(10, claim("a", weight(0)), claim("b", atMost(2))),
@@ -97,7 +97,7 @@ func TestWeighted(t *testing.T) {
 		},
 		"who uses more than its share gives that back when it ends": {
 			division(10, claim("a", using(8)), claim("b")),
-			federation.Targets{"a": 5, "b": 5},
+			federation.Targets{"a": 5, "b": 2},
 		},
 		"fixed members are left out": {
 			division(10, claim("a", fixed(4)), claim("b"), claim("c")),

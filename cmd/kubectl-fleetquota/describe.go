@@ -28,7 +28,8 @@ conditions, and the events. With -n the namespace can be left out of the name.
 Of a large fleet it shows the members that are not live or use most.
 
 A number with "last known" is not current: the member does not answer, or the
-resource cannot be counted there now.`,
+resource cannot be counted there now. PLANNED is what a member shall have and
+does not have yet; kubectl fleetquota why says what it waits for.`,
 		Example: `  kubectl fleetquota describe team-a/compute
   kubectl fleetquota describe compute -n team-a`,
 		Args:              cobra.ExactArgs(1),
@@ -150,10 +151,7 @@ func describeResources(d *description, quota *v1alpha1.FleetQuota) {
 	rows := make([][]string, 0, len(all))
 	var notes []string
 	for _, a := range all {
-		granted := none
-		if q, ok := quota.Status.Granted[a.resource]; ok {
-			granted = q.String()
-		}
+		granted := valueIn(quota.Status.Granted, a.resource)
 		rows = append(rows, []string{string(a.resource), a.usedText(), a.hard.String(), a.percent(), a.state(), granted})
 		if len(a.missing) > 0 && a.used != nil {
 			notes = append(notes, fmt.Sprintf("%s: used is without %s, whose use is unknown.", a.resource, few(a.missing)))
@@ -171,7 +169,7 @@ func (s *shell) describeMembers(d *description, quota *v1alpha1.FleetQuota) {
 	rows, more := worstMembers(quota, func(member *v1alpha1.ClusterUsage) [][]string {
 		return s.memberRows(member, amounts(quota))
 	})
-	d.table("Members", []string{"Member", "Phase", "Last observed", "Reason", "Resource", "Used", "Granted"}, rows)
+	d.table("Members", []string{"Member", "Phase", "Last observed", "Reason", "Resource", "Used", "Granted", "Planned"}, rows)
 	for _, line := range more {
 		d.line("%s", line)
 	}
@@ -186,18 +184,23 @@ func (s *shell) memberRows(member *v1alpha1.ClusterUsage, all []amount) [][]stri
 	}
 	head := []string{member.Name, string(member.Phase), observed, orNone(member.Reason)}
 	if len(all) == 0 {
-		return [][]string{append(head, none, none, none)}
+		return [][]string{append(head, none, none, none, none)}
 	}
 	rows := make([][]string, 0, len(all))
 	for _, a := range all {
-		granted := none
-		if q, ok := member.Granted[a.resource]; ok {
-			granted = q.String()
-		}
-		rows = append(rows, append(slices.Clone(head), string(a.resource), memberUse(member, a.resource), granted))
+		rows = append(rows, append(slices.Clone(head),
+			string(a.resource), memberUse(member, a.resource), valueIn(member.Granted, a.resource), valueIn(member.Planned, a.resource)))
 		head = []string{"", "", "", ""}
 	}
 	return rows
+}
+
+// valueIn is one resource of a list, if that has it.
+func valueIn(list corev1.ResourceList, resource corev1.ResourceName) string {
+	if q, ok := list[resource]; ok {
+		return q.String()
+	}
+	return none
 }
 
 // memberUse is what a member uses of one resource, and whether that is current.

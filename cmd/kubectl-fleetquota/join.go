@@ -44,6 +44,7 @@ type joinOptions struct {
 	role             string // default observe
 	secrets          bool
 	localStatus      bool
+	createNamespaces bool   // only with distribute
 	memberKubeconfig string // default the user's own kubeconfig
 	memberServer     string // default the server of the context
 	tokenDuration    time.Duration
@@ -96,6 +97,7 @@ func (o *joinOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.role, "role", roleObserve, "what the hub may do: observe, or distribute (also write its own ResourceQuotas)")
 	f.BoolVar(&o.secrets, "secrets", false, "let the hub count Secrets; Kubernetes lets it read them, too, then")
 	f.BoolVar(&o.localStatus, "local-status", false, "let the hub keep the status of the member's own ResourceQuotas")
+	f.BoolVar(&o.createNamespaces, "create-namespaces", false, "with --role distribute: let the hub create the namespaces of quotas with createNamespaces")
 	f.StringVar(&o.memberKubeconfig, "member-kubeconfig", "", "the kubeconfig file that CONTEXT is in (default: your own)")
 	f.StringVar(&o.memberServer, "member-server", "", "the URL at which the hub reaches the member, where it is not the one of the context")
 	f.DurationVar(&o.tokenDuration, "token-duration", defaultTokenDuration, "how long the token shall live; the cluster may grant less")
@@ -159,6 +161,9 @@ func (o *joinOptions) complete(contextName string) (*target, error) {
 	}
 	if o.tokenDuration < minTokenDuration {
 		return nil, fmt.Errorf("--token-duration %s is too short: use %s or more", o.tokenDuration, minTokenDuration)
+	}
+	if o.createNamespaces && o.role != roleDistribute {
+		return nil, errors.New("--create-namespaces is of use only with --role distribute")
 	}
 	if o.hubContext != "" {
 		*o.flags.Context = o.hubContext

@@ -53,16 +53,27 @@ func (m memberObject) id() string {
 // grantedRoles are the roles that the flags ask for.
 func (o *joinOptions) grantedRoles() []string {
 	roles := []string{deploy.RoleObserve, deploy.RoleObserveBase}
-	if o.secrets {
-		roles = append(roles, deploy.RoleObserveSecrets)
-	}
-	if o.localStatus {
-		roles = append(roles, deploy.RoleLocalStatus)
-	}
-	if o.role == roleDistribute {
-		roles = append(roles, deploy.RoleDistribute)
+	for _, role := range o.optionalRoles() {
+		if role.asked {
+			roles = append(roles, role.name)
+		}
 	}
 	return roles
+}
+
+// optionalRole is a role that a member grants only where it is asked for.
+type optionalRole struct {
+	name  string
+	asked bool
+}
+
+func (o *joinOptions) optionalRoles() []optionalRole {
+	return []optionalRole{
+		{deploy.RoleObserveSecrets, o.secrets},
+		{deploy.RoleLocalStatus, o.localStatus},
+		{deploy.RoleDistribute, o.role == roleDistribute},
+		{deploy.RoleCreateNamespaces, o.createNamespaces},
+	}
 }
 
 // memberObjects are what the member needs, in the order of application.
@@ -146,12 +157,12 @@ func (o *joinOptions) setUpMember(ctx context.Context, c *connections, objects [
 			return err
 		}
 	}
-	for _, role := range []string{deploy.RoleObserveSecrets, deploy.RoleLocalStatus, deploy.RoleDistribute} {
-		if slices.Contains(o.grantedRoles(), role) {
+	for _, role := range o.optionalRoles() {
+		if role.asked {
 			continue
 		}
-		if err := o.withdraw(ctx, c, role); err != nil {
-			return fmt.Errorf("withdraw the role %s in member %s: %w", role, o.name, err)
+		if err := o.withdraw(ctx, c, role.name); err != nil {
+			return fmt.Errorf("withdraw the role %s in member %s: %w", role.name, o.name, err)
 		}
 	}
 	return nil

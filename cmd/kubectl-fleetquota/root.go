@@ -71,7 +71,7 @@ or of --context.`,
 	root.SetErr(s.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		newGet(&s), newDescribe(&s), newClusters(&s),
+		newGet(&s), newDescribe(&s), newWhy(&s), newClusters(&s),
 		newJoin(&s), newLeave(&s), newUsage(&s), newVersion(&s),
 	)
 	addCompletion(root, &s)

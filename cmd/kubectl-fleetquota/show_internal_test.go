@@ -193,6 +193,8 @@ func TestExitCodes(t *testing.T) {
 		"not found":                   {"get nope -n team-a", 1, "read global quota team-a/nope"},
 		"none":                        {"get -n empty", 0, "No global quotas found in namespace empty."},
 		"describe in two namespaces":  {"describe team-a/compute -n team-b", 1, "leave one of them out"},
+		"why of what is not limited":  {"why team-a/compute memory", 1, "team-a/compute does not limit memory: spec.hard has count/widgets.example.com, pods, requests.cpu"},
+		"why without a resource":      {"why team-a/compute", 1, "accepts 2 arg(s)"},
 		"describe what":               {"describe a/b/c", 1, "NAMESPACE/NAME"},
 		"an unknown context":          {"get --context nope", 1, `context "nope" does not exist`},
 		"an unknown command":          {"gett", 1, "unknown command"},
@@ -261,17 +263,17 @@ note: "pods: 60 of\n50 \u001b[31mare used"
 		requests.cpu                9960m     10     99%       almost full   <none>
 		pods: used is without us-1, whose use is unknown.
 		Members:
-		  Member   Phase         Last observed   Reason           Resource                    Used                 Granted
-		  ------   -----         -------------   ------           --------                    ----                 -------
-		  eu-1     Live          live            <none>           count/widgets.example.com   unknown              <none>
-		                                                          pods                        50                   30
-		                                                          requests.cpu                5                    <none>
-		  us-1     Unreachable   33m ago         ConnectionLost   count/widgets.example.com   unknown              <none>
-		                                                          pods                        unknown              <none>
-		                                                          requests.cpu                4960m (last known)   <none>
-		  us-2     Partial       live            Forbidden        count/widgets.example.com   unknown              <none>
-		                                                          pods                        10 (last known)      <none>
-		                                                          requests.cpu                0                    <none>
+		  Member   Phase         Last observed   Reason           Resource                    Used                 Granted   Planned
+		  ------   -----         -------------   ------           --------                    ----                 -------   -------
+		  eu-1     Live          live            <none>           count/widgets.example.com   unknown              <none>    <none>
+		                                                          pods                        50                   30        <none>
+		                                                          requests.cpu                5                    <none>    <none>
+		  us-1     Unreachable   33m ago         ConnectionLost   count/widgets.example.com   unknown              <none>    <none>
+		                                                          pods                        unknown              <none>    <none>
+		                                                          requests.cpu                4960m (last known)   <none>    <none>
+		  us-2     Partial       live            Forbidden        count/widgets.example.com   unknown              <none>    <none>
+		                                                          pods                        10 (last known)      <none>    <none>
+		                                                          requests.cpu                0                    <none>    <none>
 		Conditions:
 		  Type         Status   Reason     Message
 		  ----         ------   ------     -------
@@ -284,6 +286,40 @@ note: "pods: 60 of\n50 \u001b[31mare used"
 		`)
 	hub.absent = "events.k8s.io"
 	if r := cli(t, only(hub), "describe", "fresh", "-n", "team-b"); r.code != 0 || !strings.Contains(r.out, "Members:  <none>\nConditions:  <none>\nEvents:  unknown (") {
+		t.Errorf("%d\n%s%s", r.code, r.out, r.errOut)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	const grant = `
+apiVersion: fleetquota.io/v1alpha1
+kind: FleetGrant
+metadata: {namespace: team-a, name: compute}
+spec:
+  hard: {pods: "60"}
+  members:
+  - {cluster: eu-1, revision: 3, granted: {pods: "50"}, target: {pods: "40"}}
+  - {cluster: us-1, revision: 2, granted: {pods: "10"}, target: {pods: "10"}}
+`
+	hub := hubWith(t, grant)
+	cli(t, only(hub), "why", "team-a/compute", "pods").want(t, `
+		Resource:    pods
+		Limit:       50
+		Used:        60
+		Granted:     60
+		Free:        0
+		On record:   60 (goes down to the limit as members give back)
+		Members:
+		  Member   Phase         Used      Limit    Granted   Planned   Why
+		  ------   -----         ----      -----    -------   -------   ---
+		  eu-1     Live          50        40       50        <none>    was lowered to 40 and still counts with 50: it uses more than its limit until objects there end
+		  us-1     Unreachable   unknown   10       10        <none>    does not answer: keeps what it holds until it does
+		  us-2     Partial       10        <none>   <none>    <none>    distribution is paused
+		The hub has not taken up the latest spec yet.
+		Enforced is unknown: the hub has not reported on this quota yet.
+		us-1 cannot be told to give back. If nothing can be used there any more, say so: kubectl annotate fleetmember NAME fleetquota.io/fenced=true
+		`)
+	if r := cli(t, only(hubWith(t)), "why", "compute", "cpu", "-n", "team-a"); r.code != 0 || !strings.Contains(r.out, "Used:       9960m\nMembers:") {
 		t.Errorf("%d\n%s%s", r.code, r.out, r.errOut)
 	}
 }

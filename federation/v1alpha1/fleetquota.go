@@ -305,7 +305,8 @@ type ClusterUsage struct {
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
-	// planned is what the member would be granted, while that is not done.
+	// planned is what the member shall have and does not have yet, because
+	// others have not given it back or the distribution is paused.
 	//
 	// +optional
 	Planned corev1.ResourceList `json:"planned,omitempty"`

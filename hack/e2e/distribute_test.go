@@ -79,10 +79,10 @@ func TestDistributeByWeight(t *testing.T) {
 	x.becomes("compute", enforced, granted("east", "pods", "2", "requests.cpu", "600m"), granted("west", "pods", "1", "requests.cpu", "300m"))
 
 	x.create("west", pod("a", requests("cpu", "1m")))
-	x.eventually(soon, func(context.Context) error {
-		err := x.Member("west").Create(t.Context(), x.namespace, pod("b", requests("cpu", "1m")))
+	x.eventually(soon, func(ctx context.Context) error {
+		err := x.Member("west").Create(ctx, x.namespace, pod("b", requests("cpu", "1m")))
 		if !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a second pod in west: %v", err)
+			return errors.Join(errors.New("a second pod in west is not refused"), err)
 		}
 		return nil
 	})
@@ -93,8 +93,9 @@ func TestDistributeByWeight(t *testing.T) {
 	x.create("west", pod("b"))
 	x.change("compute", func(s *v1alpha1.FleetQuotaSpec) { s.Hard = list("pods", "2") })
 	x.holds("east", "compute", "pods", "0")
-	x.holds("west", "compute", "pods", "2")
+	x.holds("west", "compute", "pods", "1")
 	x.refused("east", "c")
+	x.refused("west", "c")
 	x.becomes("compute", enforced, granted("west", "pods", "2"))
 
 	x.change("compute", func(s *v1alpha1.FleetQuotaSpec) { s.Distribution = nil })
