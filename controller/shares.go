@@ -44,6 +44,9 @@ func newShares(e *engagement) *shares {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = ours
 			w, err := api.Watch(ctx, o)
+			if err == nil {
+				e.hub.enforce.heard(e.name())
+			}
 			return w, clusters.Hasty(err)
 		},
 	}
@@ -64,7 +67,10 @@ func (s *shares) run(ctx context.Context) error {
 		return nil
 	case <-enforce.needed:
 	}
-	look := func(obj any) { enforce.queue.Add(keyOf(obj)) }
+	look := func(obj any) {
+		enforce.heardOf(keyOf(obj), s.engagement.name())
+		enforce.queue.Add(keyOf(obj))
+	}
 	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: look,
 		DeleteFunc: func(obj any) {
