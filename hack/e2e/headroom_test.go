@@ -25,7 +25,7 @@ func TestHeadroomFollowsDemand(t *testing.T) {
 		long = 20 * time.Second
 	}
 	began := time.Now()
-	favour := c.runs(t, func(ctx context.Context) { c.favours(ctx, contestLimit-10, each) })
+	favour := c.runs(t, func(ctx context.Context) { c.favours(ctx, contestLimit-15, each) })
 	work := c.runs(t, c.work)
 	churnPause(t.Context(), long)
 	ended := time.Now()
