@@ -45,9 +45,8 @@ type contest struct {
 	unanswered      atomic.Int64 // or with an error that says nothing of quotas
 }
 
-// newContest begins to record, and then divides the limit. With native controllers
-// those keep the local status; they may lower it too far, so that pods are not
-// counted.
+// newContest begins to record, and then divides the limit. Native controllers keep
+// the local status in place of the hub, and may lower it too far now and then.
 func newContest(t *testing.T, native bool) *contest { //nolint:revive // which of two worlds
 	t.Helper()
 	members := []string{"one", "two", "three"}
@@ -81,7 +80,7 @@ func (c *contest) begin(native bool) {
 	c.t.Helper()
 	o := recorder.Options{
 		Namespace: c.namespace, Name: contestQuota, Resource: corev1.ResourcePods,
-		Hub: c.Hub.Dynamic, Members: map[string]dynamic.Interface{}, Uncounted: native,
+		Hub: c.Hub.Dynamic, Members: map[string]dynamic.Interface{}, Recounts: native,
 	}
 	for _, name := range c.members {
 		c.wanted[name], o.Members[name] = new(atomic.Int64), c.Member(name).Dynamic
@@ -313,8 +312,8 @@ func (c *contest) proves() recorder.History {
 	c.t.Logf("%d pods created, %d denied, %d without an answer", c.created.Load(), c.denied.Load(), c.unanswered.Load())
 	c.t.Logf("%d versions of local quotas, %d of the record, %d credits: all %d pairs that may have been in force together are covered",
 		versions, len(h.Records), v.Credits, v.Proven)
-	c.t.Logf("at most %d of %d in force (%d by arrival alone, %d by the clock alone), and %d pods (%d by the clock alone)",
-		v.Peak, contestLimit, v.Arrived, v.Certain, v.MostPods, v.CertainPods)
+	c.t.Logf("at most %d of %d in force (%d by arrival alone, %d by the clock alone)", v.Peak, contestLimit, v.Arrived, v.Certain)
+	c.t.Logf("at most %d pods (%d by the clock alone), and %d used (by the clock alone)", v.MostPods, v.CertainPods, v.CertainUsed)
 	c.t.Logf("%d watches began anew, and %d versions were read from history", len(h.Gaps), filled)
 	if v.Credits == 0 || v.Proven < len(h.Records) {
 		c.t.Error(errors.New("hardly anything has moved: this proves nothing"))

@@ -28,7 +28,9 @@ func TestFaultGrantsHold(t *testing.T) {
 	grantsHold(t, newContest(t, false), 4*time.Minute, 40*time.Second)
 }
 
-// The same where Kubernetes' own controllers keep the local status.
+// The same where Kubernetes' own controllers keep the local status. The limits hold
+// there, too; pods may pass them now and then, since those controllers lower used
+// below what admission has just charged for.
 func TestFaultGrantsHoldBesideNativeControllers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two minutes")

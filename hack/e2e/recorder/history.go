@@ -21,6 +21,8 @@ type History struct {
 	Wants   []Want
 	Gaps    []Gap
 	Moments map[string][]Moment // member, or empty for the hub -> looks at it, in order
+
+	Recounts bool // members recount by themselves: used may pass their limits, and says nothing
 }
 
 // Hard is the limit that the user asked for.
@@ -55,8 +57,13 @@ type Quota struct {
 	Hard, Limit, Used int64  // spec.hard, status.hard, status.used
 }
 
-// most is what the member may use by this version.
-func (q Quota) most() int64 { return max(q.Hard, q.Limit, q.Used, 0) }
+// most is what the member may use by a version.
+func (h History) most(q Quota) int64 {
+	if h.Recounts {
+		return max(q.Hard, q.Limit, 0)
+	}
+	return max(q.Hard, q.Limit, q.Used, 0)
+}
 
 // mark is the annotation that a member's quota bears once the last write that this
 // record intended has arrived.

@@ -33,7 +33,7 @@ type Options struct {
 	Resource        corev1.ResourceName          // of its limit
 	Hub             dynamic.Interface            // required
 	Members         map[string]dynamic.Interface // required
-	Uncounted       bool                         // pods are not recorded
+	Recounts        bool                         // of the History
 }
 
 // Recorder records. Its methods may be called from many goroutines.
@@ -50,7 +50,7 @@ type Recorder struct {
 func New(ctx context.Context, o Options) (*Recorder, error) {
 	r := &Recorder{
 		resource: o.Resource,
-		history:  History{Quotas: map[string][]Quota{}, Pods: map[string][]Pods{}, Moments: map[string][]Moment{}},
+		history:  History{Quotas: map[string][]Quota{}, Pods: map[string][]Pods{}, Moments: map[string][]Moment{}, Recounts: o.Recounts},
 		pods:     map[string]map[string]struct{}{},
 	}
 	quotas, pods := corev1.SchemeGroupVersion.WithResource("resourcequotas"), corev1.SchemeGroupVersion.WithResource("pods")
@@ -68,9 +68,6 @@ func New(ctx context.Context, o Options) (*Recorder, error) {
 			of: "ResourceQuota in " + member, api: api.Resource(quotas).Namespace(o.Namespace), selector: one,
 			note: r.noteQuota(member), looked: r.noteMoment(member),
 		})
-		if o.Uncounted {
-			continue
-		}
 		r.streams = append(r.streams, &stream{
 			of: "pods in " + member, api: api.Resource(pods).Namespace(o.Namespace), note: r.notePod(member), restart: r.restartPods(member),
 		})

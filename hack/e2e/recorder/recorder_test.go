@@ -111,13 +111,13 @@ func TestACheckCanFail(t *testing.T) {
 		},
 		"an overlap is uncovered too": {
 			func(h *recorder.History) { h.Quotas["west"][3].Mark = "u.4" },
-			"uncovered west: version 10 with mark u.4 lets it use 7, and record 4 grants 3",
+			"uncovered west: version 10 with mark u.4 lets it use 7 (spec 7, status 7, used 3), and record 4 grants 3",
 		},
 		"status.hard is still above the target after the credit": {
 			func(h *recorder.History) {
 				h.Quotas["east"] = append(h.Quotas["east"], quota(9, "u.5", 3, 7, 2))
 			},
-			"uncovered east: version 9 with mark u.5 lets it use 7, and record 9 grants 3",
+			"uncovered east: version 9 with mark u.5 lets it use 7 (spec 3, status 7, used 2), and record 9 grants 3",
 		},
 		"a patch of before the credit arrives late": {
 			func(h *recorder.History) {
@@ -147,7 +147,7 @@ func TestACheckCanFail(t *testing.T) {
 		},
 		"a limit before the row is believed": {
 			func(h *recorder.History) { h.Quotas["west"][0] = quota(2, "u.2", 5, 5, 0) },
-			"uncovered west: version 2 with mark u.2 lets it use 5, and record 1 grants 0",
+			"uncovered west: version 2 with mark u.2 lets it use 5 (spec 5, status 5, used 0), and record 1 grants 0",
 		},
 		"more pods than are used": {
 			func(h *recorder.History) {
@@ -192,6 +192,22 @@ func TestALateArrivalIsNoOverlap(t *testing.T) {
 	h.Quotas["east"][4].At, h.Quotas["east"][5].At, h.Records[3].At = second(20), second(20), second(21)
 	v := h.Check()
 	if v.Broken > 0 || v.Peak != hard || v.Arrived <= hard {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Where members recount by themselves used may pass a limit, and limits may not.
+func TestWhereMembersRecount(t *testing.T) {
+	t.Parallel()
+	h := moved()
+	h.Recounts = true
+	h.Quotas["east"] = append(h.Quotas["east"], quota(11, "u.5", 3, 3, 4))
+	h.Pods["east"] = append(h.Pods["east"], recorder.Pods{At: second(12), Version: 12, Count: 5})
+	if v := h.Check(); v.Broken > 0 || v.CertainUsed != 7 {
+		t.Errorf("%+v", v)
+	}
+	h.Quotas["east"] = append(h.Quotas["east"], quota(13, "u.5", 4, 3, 4))
+	if v := h.Check(); v.Broken == 0 || v.Certain != 11 {
 		t.Errorf("%+v", v)
 	}
 }
