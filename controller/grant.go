@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -144,7 +145,12 @@ func (t *task) send(ctx context.Context, writes []federation.Write, read map[str
 		clusters = append(clusters, w.Cluster)
 	}
 	failed := t.each(ctx, clusters, func(ctx context.Context, cluster string) error {
-		return t.members[cluster].send(ctx, t.key, byCluster[cluster], read[cluster], t.quota)
+		err := t.members[cluster].send(ctx, t.key, byCluster[cluster], read[cluster], t.quota)
+		if errors.Is(err, errOvertaken) {
+			t.queue.AddAfter(t.key, gather)
+			return nil
+		}
+		return err
 	})
 	for cluster := range read {
 		if !failed[cluster] {
