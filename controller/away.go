@@ -20,7 +20,7 @@ type retry struct {
 const lookAgain = 10 * time.Second
 
 // again is the retry after one more failure: for longer each time.
-func (r retry) again(now time.Time, silent bool) retry { //nolint:revive // a fact about the failure
+func (r retry) again(now time.Time, silent bool) retry {
 	const first, last = 500 * time.Millisecond, 30 * time.Second
 	wait := min(max(2*r.wait, first), last)
 	return retry{failed: now, at: now.Add(wait), wait: wait, silent: silent}

@@ -8,7 +8,7 @@ import (
 )
 
 // away is a member that has failed so often.
-func away(now time.Time, times int, silent bool) retry { //nolint:revive // a fact about the failures
+func away(now time.Time, times int, silent bool) retry {
 	var r retry
 	for range times {
 		r = r.again(now, silent)
