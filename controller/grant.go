@@ -57,6 +57,9 @@ func (t *task) record(ctx context.Context, spec v1alpha1.FleetGrantSpec) error {
 	if equality.Semantic.DeepEqual(spec, t.grant.Spec) {
 		return nil
 	}
+	if err := t.check(spec); err != nil {
+		return err
+	}
 	before := federation.Record{Spec: t.grant.Spec}
 	for i := range spec.Members {
 		if cluster := spec.Members[i].Cluster; before.Row(cluster) == nil {
@@ -85,6 +88,18 @@ func (t *task) record(ctx context.Context, spec v1alpha1.FleetGrantSpec) error {
 	}
 	bound(now)
 	t.grant = now
+	return nil
+}
+
+// check refuses a record that breaks the promise, whatever has made it.
+func (t *task) check(spec v1alpha1.FleetGrantSpec) error {
+	if t.quota == nil || t.quota.Spec.Distribution.Mode == v1alpha1.Shared {
+		return nil // there is no promise
+	}
+	if err := (federation.Record{Spec: spec}).Check(); err != nil {
+		t.hub.metrics.violations.Inc()
+		return fmt.Errorf("refuse to write FleetGrant %s: %w", t.key, err)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +21,8 @@ type metrics struct {
 	up     *prometheus.GaugeVec
 	writes *prometheus.CounterVec
 	probes *prometheus.HistogramVec
+
+	violations prometheus.Counter
 
 	quota, stale, drift *prometheus.Desc
 	drifting            func() iter.Seq2[string, drifted] // member -> what differs there
@@ -41,7 +44,11 @@ func newMetrics(drifting func() iter.Seq2[string, drifted]) *metrics {
 			Help:    "How long a member took to answer a probe.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"member_cluster", "result"}),
-		quota: prometheus.NewDesc("fleetquota_quota", "A global quota's limit and its use over all members, by resource; in cores, bytes or objects.",
+		violations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fleetquota_grant_violations_total",
+			Help: "Records of grants that were not written because they would have granted more than the limit: always 0, or there is a bug.",
+		}),
+		quota: prometheus.NewDesc("fleetquota_quota", "A global quota's limit, its use over all members, and what these are granted, by resource; in cores, bytes or objects.",
 			[]string{"namespace", "quota", "resource", "type"}, nil),
 		stale: prometheus.NewDesc("fleetquota_quota_stale_members", "How many of a global quota's members have numbers that are not live.",
 			[]string{"namespace", "quota"}, nil),
@@ -57,6 +64,7 @@ func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
 	m.up.Describe(descs)
 	m.writes.Describe(descs)
 	m.probes.Describe(descs)
+	m.violations.Describe(descs)
 	descs <- m.quota
 	descs <- m.stale
 	descs <- m.drift
@@ -67,6 +75,7 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	m.up.Collect(samples)
 	m.writes.Collect(samples)
 	m.probes.Collect(samples)
+	m.violations.Collect(samples)
 	for member, d := range m.drifting() {
 		samples <- prometheus.MustNewConstMetric(m.drift, prometheus.GaugeValue, d.by.AsApproximateFloat64(), member, d.quota.Namespace, d.quota.Name, string(d.resource))
 	}
@@ -74,11 +83,10 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	reports := maps.Clone(m.reports)
 	m.mu.Unlock()
 	for key, status := range reports {
-		for name, hard := range status.Hard {
-			samples <- prometheus.MustNewConstMetric(m.quota, prometheus.GaugeValue, hard.AsApproximateFloat64(), key.Namespace, key.Name, string(name), "hard")
-		}
-		for name, used := range status.Used {
-			samples <- prometheus.MustNewConstMetric(m.quota, prometheus.GaugeValue, used.AsApproximateFloat64(), key.Namespace, key.Name, string(name), "used")
+		for kind, list := range map[string]corev1.ResourceList{"hard": status.Hard, "used": status.Used, "granted": status.Granted} {
+			for name, quantity := range list {
+				samples <- prometheus.MustNewConstMetric(m.quota, prometheus.GaugeValue, quantity.AsApproximateFloat64(), key.Namespace, key.Name, string(name), kind)
+			}
 		}
 		if s := status.Summary; s != nil {
 			samples <- prometheus.MustNewConstMetric(m.stale, prometheus.GaugeValue, float64(s.Members-s.Live), key.Namespace, key.Name)

@@ -179,14 +179,14 @@ func (r *reporter) refresh(ctx context.Context, key types.NamespacedName) error 
 
 // tell records an event for each condition that went bad or good again.
 func (r *reporter) tell(quota *v1alpha1.FleetQuota, before, now []metav1.Condition) {
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUsageComplete, v1alpha1.ConditionWithinHard} {
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUsageComplete, v1alpha1.ConditionWithinHard, v1alpha1.ConditionEnforced} {
 		is := meta.FindStatusCondition(now, kind)
 		was := meta.FindStatusCondition(before, kind)
 		if is == nil || was != nil && was.Status == is.Status {
 			continue
 		}
 		good := is.Status == metav1.ConditionTrue
-		if was == nil && good {
+		if was == nil && good || !good && asked(is.Reason) {
 			continue
 		}
 		severity := corev1.EventTypeWarning
@@ -195,6 +195,12 @@ func (r *reporter) tell(quota *v1alpha1.FleetQuota, before, now []metav1.Conditi
 		}
 		r.hub.recorder.Eventf(quota, nil, severity, is.Reason, "Report", "%s: %s", kind, is.Message)
 	}
+}
+
+// asked says that a limit is not enforced because that is what the spec asks for,
+// or because it has only just been written.
+func asked(reason string) bool {
+	return slices.Contains([]string{"ObserveOnly", "Starting", "Paused", "Shared", "Releasing"}, reason)
 }
 
 // latest is the newest version of a quota that is known; nil when there is

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +45,30 @@ func (e Enforcement) granted() corev1.ResourceList {
 		return nil
 	}
 	return Record{Spec: e.Grant.Spec}.Granted()
+}
+
+// counted is what counts as used. With AssumeHard, a member that is silent counts
+// with all that it may use.
+func (e Enforcement) counted(policy v1alpha1.StalePolicy, usage Usage) corev1.ResourceList {
+	if policy != v1alpha1.AssumeHard || e.Grant == nil {
+		return usage.Used
+	}
+	used := corev1.ResourceList{}
+	addTo(used, usage.Used)
+	record := Record{Spec: e.Grant.Spec}
+	for i := range usage.Parts {
+		part := &usage.Parts[i]
+		row := record.Row(part.Member)
+		if row == nil || part.Phase == v1alpha1.Live || part.Phase == v1alpha1.Partial {
+			continue
+		}
+		for name, granted := range row.Granted {
+			more := granted.DeepCopy()
+			more.Sub(part.Used[name])
+			addTo(used, corev1.ResourceList{name: larger(more, resource.Quantity{})})
+		}
+	}
+	return used
 }
 
 // grantUID is that of the record. One that is missing stays noted, unless nothing

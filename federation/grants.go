@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -151,6 +152,17 @@ func (r Record) Granted() corev1.ResourceList {
 		addTo(sum, r.Spec.Members[i].Granted)
 	}
 	return sum
+}
+
+// Check finds a resource of which more is granted than the limit on record: what
+// must never be written.
+func (r Record) Check() error {
+	for name, granted := range r.Granted() {
+		if limit := r.Spec.Hard[name]; compare(granted, limit) > 0 {
+			return fmt.Errorf("%s of %s would be granted, and the limit on record is %s", granted.String(), name, limit.String())
+		}
+	}
+	return nil
 }
 
 // Row is the row of a member; nil when it has none. Rows are in the order of the

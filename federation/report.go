@@ -28,7 +28,7 @@ const MaxRows = 500
 // new ones. The quota is not changed.
 func Report(quota *v1alpha1.FleetQuota, usage Usage, e Enforcement, now time.Time) v1alpha1.FleetQuotaStatus {
 	hard := formatted(quota.Spec.Hard, nil)
-	used := formatted(usage.Used, hard)
+	used := formatted(e.counted(quota.Spec.StalePolicy, usage), hard)
 	status := v1alpha1.FleetQuotaStatus{
 		ObservedGeneration: quota.Generation,
 		Hard:               hard,
@@ -42,7 +42,7 @@ func Report(quota *v1alpha1.FleetQuota, usage Usage, e Enforcement, now time.Tim
 	status.Summary.Omitted = int32(len(usage.Parts) - len(status.Clusters)) //nolint:gosec // a number of clusters
 	for _, condition := range []metav1.Condition{
 		e.ready(),
-		complete(usage),
+		complete(usage, quota.Spec.StalePolicy),
 		within(used, hard),
 		e.enforced(quota, usage.Parts),
 	} {
@@ -201,7 +201,7 @@ func ratio(used, hard corev1.ResourceList, names ...corev1.ResourceName) string 
 	return ""
 }
 
-func complete(usage Usage) metav1.Condition {
+func complete(usage Usage, policy v1alpha1.StalePolicy) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionUsageComplete, Status: metav1.ConditionFalse}
 	var last, never, unknown []string
 	for i := range usage.Parts {
@@ -230,8 +230,12 @@ func complete(usage Usage) metav1.Condition {
 		condition.Message = "every number of every member is live"
 		return condition
 	}
+	silent := "last known numbers are used for "
+	if policy == v1alpha1.AssumeHard {
+		silent = "what they are granted, else last known numbers, is counted for "
+	}
 	condition.Message = sentence(
-		clause{"last known numbers are used for ", last},
+		clause{silent, last},
 		clause{"nothing is known yet of ", never},
 		clause{"not counted at present in ", unknown},
 	)
