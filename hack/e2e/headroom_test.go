@@ -111,6 +111,7 @@ func printMeasures(t *testing.T, when string, m recorder.Measures) {
 	}
 	row("the limit that was usable", "%.1f %%", 100*m.Usable)
 	row("the limit that was used", "%.1f %%", 100*m.UsedPart)
+	row("the limit that pods took", "%.1f %%", 100*m.PodsPart)
 	if err := table.Flush(); err != nil {
 		t.Error(err)
 	}

@@ -15,6 +15,7 @@ type Measures struct {
 	Moves    []time.Duration // those of Stuck that ended with a larger limit
 	Usable   float64         // the part of the global limit that was in force in some member, averaged over time
 	UsedPart float64         // the part of it that was used
+	PodsPart float64         // the part of it that pods took: the rest of what was used was charged for none that is there
 	Met      []time.Duration // from when a member wanted more than it may use until it could use that
 	Unmet    int             // times that it could not until it wanted something else
 }
@@ -62,7 +63,7 @@ func (h History) Measure(from, until time.Time) Measures {
 		m.end(g, until)
 	}
 	m.Took = until.Sub(from)
-	m.Usable, m.UsedPart = m.usable/m.whole, m.used/m.whole
+	m.Usable, m.UsedPart, m.PodsPart = m.usable/m.whole, m.used/m.whole, m.pods/m.whole
 	return m.Measures
 }
 
@@ -87,6 +88,7 @@ func (m *Measures) add(o Measures) {
 	part := o.Took.Seconds() / (m.Took + o.Took).Seconds()
 	m.Usable += (o.Usable - m.Usable) * part
 	m.UsedPart += (o.UsedPart - m.UsedPart) * part
+	m.PodsPart += (o.PodsPart - m.PodsPart) * part
 	m.Took += o.Took
 	m.Limits += o.Limits
 	m.Units += o.Units
@@ -94,7 +96,7 @@ func (m *Measures) add(o Measures) {
 	m.Stuck, m.Moves, m.Met = append(m.Stuck, o.Stuck...), append(m.Moves, o.Moves...), append(m.Met, o.Met...)
 }
 
-// sample is something that has changed; one of its last four fields is set.
+// sample is something that has changed; one of its last five fields is set.
 type sample struct {
 	at     time.Time
 	member string
@@ -102,6 +104,7 @@ type sample struct {
 	try    *Try
 	want   *Want
 	hard   *Hard
+	pods   *Pods
 }
 
 func (h History) samples() []sample {
@@ -112,6 +115,11 @@ func (h History) samples() []sample {
 	for member, quotas := range h.Quotas {
 		for i := range quotas {
 			all = append(all, sample{at: quotas[i].At, member: member, quota: &quotas[i]})
+		}
+	}
+	for member, pods := range h.Pods {
+		for i := range pods {
+			all = append(all, sample{at: pods[i].At, member: member, pods: &pods[i]})
 		}
 	}
 	for i := range h.Tries {
@@ -127,6 +135,7 @@ func (h History) samples() []sample {
 // gauge is what is known of a member.
 type gauge struct {
 	limit, used int64
+	pods        int64
 	refused     time.Time // its last denial; zero: a creation has gone through since
 	stuck       time.Time // since when; zero: it is not
 	want        *Want     // what it wants and may not use yet; nil: nothing
@@ -137,10 +146,10 @@ func (g *gauge) free() int64 { return max(g.limit-g.used, 0) }
 type meter struct {
 	Measures
 
-	hard                int64
-	from, last          time.Time
-	usable, used, whole float64 // summed over time
-	members             map[string]*gauge
+	hard                      int64
+	from, last                time.Time
+	usable, used, pods, whole float64 // summed over time
+	members                   map[string]*gauge
 }
 
 // pass lets time pass: it ends what nobody wants any more.
@@ -151,6 +160,7 @@ func (m *meter) pass(now time.Time) {
 		for _, g := range m.members {
 			m.usable += float64(g.limit) * seconds
 			m.used += float64(g.used) * seconds
+			m.pods += float64(g.pods) * seconds
 		}
 		m.last = now
 	}
@@ -174,6 +184,8 @@ func (m *meter) apply(s sample) {
 		g.refused = time.Time{}
 	case s.want != nil:
 		m.wants(g, s.want)
+	case s.pods != nil:
+		g.pods = max(s.pods.Count, 0)
 	default:
 		m.quota(g, s.at, s.quota)
 	}

@@ -239,7 +239,8 @@ func TestMeasure(t *testing.T) {
 	if len(m.Stuck) != 1 || len(m.Moves) != 1 || m.Stuck[0] != 4*time.Second || m.Moves[0] != 4*time.Second {
 		t.Errorf("%+v", m)
 	}
-	if m.Units != 4+7+3 || m.Usable != 0.92 { // 4 of 10 are in force nowhere for 2 of 10 s
+	// 4 of 10 are in force nowhere for 2 of 10 s, and 2 pods are there for 8 s.
+	if m.Units != 4+7+3 || m.Usable != 0.92 || m.PodsPart != 0.16 {
 		t.Errorf("%+v", m)
 	}
 }
