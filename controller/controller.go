@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) error {
 // newHub makes all that the loops share, and starts nothing.
 func newHub(o Options) (*hub, error) {
 	config := rest.CopyConfig(o.Hub)
-	config.QPS, config.Burst = 100, 200
+	config.QPS, config.Burst = 1000, 2000 // a status a second of each of many FleetQuotas; the server limits its clients by itself
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)

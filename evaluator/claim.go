@@ -22,9 +22,10 @@ func (volumeClaims) Resource() schema.GroupResource {
 
 // Covers says whether claims are part of the amount.
 func (volumeClaims) Covers(name corev1.ResourceName) bool {
+	const claimsOfClass = storageClassInfix + string(corev1.ResourcePersistentVolumeClaims)
+	const storageOfClass = storageClassInfix + string(corev1.ResourceRequestsStorage)
 	return oneOf(Canonical(name), countClaims, corev1.ResourceRequestsStorage) ||
-		strings.HasSuffix(string(name), string(ofStorageClass("", corev1.ResourcePersistentVolumeClaims))) ||
-		strings.HasSuffix(string(name), string(ofStorageClass("", corev1.ResourceRequestsStorage)))
+		strings.HasSuffix(string(name), claimsOfClass) || strings.HasSuffix(string(name), storageOfClass)
 }
 
 // Charge says what a claim costs.

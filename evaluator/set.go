@@ -46,22 +46,24 @@ func (s *Set) Exact() bool {
 // it is unknown. See also [Set.Needs].
 func (s *Set) Kinds(name corev1.ResourceName) []schema.GroupResource {
 	canonical := Canonical(name)
-	candidates := []schema.GroupResource{
-		volumeClaims{}.Resource(),
-		pods{}.Resource(),
-		services{}.Resource(),
-		deviceClaims{}.Resource(),
-	}
-	if kind, counts := countedKind(canonical); counts && !slices.Contains(candidates, kind) {
-		candidates = append(candidates, kind)
-	}
 	var kinds []schema.GroupResource
-	for _, kind := range candidates {
-		if evaluator, served := s.evaluators[kind]; served && evaluator.Covers(canonical) {
+	for _, kind := range [...]schema.GroupResource{
+		volumeClaims{}.Resource(), pods{}.Resource(), services{}.Resource(), deviceClaims{}.Resource(),
+	} {
+		if s.covers(kind, canonical) {
 			kinds = append(kinds, kind)
 		}
 	}
+	if kind, counts := countedKind(canonical); counts && s.covers(kind, canonical) && !slices.Contains(kinds, kind) {
+		kinds = append(kinds, kind)
+	}
 	return kinds
+}
+
+// covers says whether a kind is served and part of an amount.
+func (s *Set) covers(kind schema.GroupResource, name corev1.ResourceName) bool {
+	evaluator, served := s.evaluators[kind]
+	return served && evaluator.Covers(name)
 }
 
 // For is the evaluator of a kind; false when the kind is not served.

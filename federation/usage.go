@@ -57,8 +57,9 @@ func (l *Ledger) Usage(q Question, members []string) Usage {
 func (l *Ledger) Part(q Question, name string) Part {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	part := Part{Member: name, Phase: v1alpha1.NeverSynced, Used: corev1.ResourceList{}}
-	keys := slices.Sorted(slices.Values(q.Resources))
+	part := Part{Member: name, Phase: v1alpha1.NeverSynced, Used: make(corev1.ResourceList, len(q.Resources))}
+	keys := slices.Clone(q.Resources)
+	slices.Sort(keys)
 	m := l.members[name]
 	if m == nil {
 		part.Unknown = keys

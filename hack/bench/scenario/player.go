@@ -26,7 +26,7 @@ type player struct {
 
 // play starts a fleet and returns when all its members are served.
 func play(ctx context.Context, root, dir string, o Options) (*player, error) {
-	program := filepath.Join(dir, "fleet")
+	program := filepath.Join(o.Bin, "fleet")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./fleet")
 	build.Dir = filepath.Join(root, "hack", "bench")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -36,6 +36,7 @@ type Options struct {
 	Churn      time.Duration // how long each rate lasts; default 30s
 	Rest       time.Duration // between the first right totals and what is called at rest; default 3m
 	Patience   time.Duration // for the first right totals; default 5m
+	Bin        string        // where programs are built; default a folder that is removed
 	Out        io.Writer     // progress for people; default none
 }
 
@@ -81,6 +82,7 @@ type Rate struct {
 	Made    float64 // that the fleet could make
 	CPU     float64 // of one core
 	Writes  float64 // of statuses, per second, all FleetQuotas together
+	Busiest float64 // of them the most for one FleetQuota, from its first to its last
 	Settled time.Duration
 }
 
@@ -102,6 +104,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := &run{Options: o.complete()}
+	if r.Bin == "" {
+		r.Bin = filepath.Join(dir, "bin")
+	}
 	result.Quotas = r.Namespaces
 	defer func() { err = errors.Join(err, r.close()) }() //nolint:contextcheck // it must work after ctx has ended
 	if err := r.set(ctx, dir); err != nil {
@@ -129,7 +134,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 // set starts all but the hub's program.
 func (r *run) set(ctx context.Context, dir string) (err error) {
 	r.say("start a hub and %d members with %d pods each", r.Members, r.Pods)
-	r.scene, err = scene.Start(ctx, scene.Options{Dir: filepath.Join(dir, "scene"), Bin: filepath.Join(dir, "bin"), Out: r.Out, Owned: true})
+	r.scene, err = scene.Start(ctx, scene.Options{Dir: filepath.Join(dir, "scene"), Bin: r.Bin, Out: r.Out, Owned: true})
 	if err != nil {
 		return err
 	}
@@ -335,8 +340,24 @@ func (r *run) change(ctx context.Context, perSecond int) (rate Rate, err error) 
 	writes, err := r.scene.Hub.Writes(began, func(w scene.Write) bool {
 		return w.User == scene.HubUser && w.Resource == "fleetquotas/status" && w.At.Before(stopped)
 	})
-	rate.Writes = float64(len(writes)) / lasted
+	rate.Writes, rate.Busiest = float64(len(writes))/lasted, busiest(writes)
 	return rate, err
+}
+
+// busiest is how often per second the FleetQuota that was written most often was.
+// They have one name, each in a namespace of its own.
+func busiest(writes []scene.Write) float64 {
+	times := map[string][]time.Time{} // namespace ->
+	for _, w := range writes {
+		times[w.Namespace] = append(times[w.Namespace], w.At)
+	}
+	most := 0.0
+	for _, of := range times {
+		if last := len(of) - 1; last > 0 {
+			most = max(most, float64(last)/of[last].Sub(of[0]).Seconds())
+		}
+	}
+	return most
 }
 
 // look is what the hub uses, and how many changes the fleet has made.

@@ -33,6 +33,22 @@ func (r *Result) String() string {
 	return fmt.Sprintf("%d objects in %d namespaces, %d quotas", r.Objects, r.Worlds, r.Quotas)
 }
 
+// Exercise asks upstream alone about the Worlds of a seed, for what that covers.
+func Exercise(upstream *Upstream, seed uint64, objects int) error {
+	size := 0
+	for i := uint64(0); size < objects; i++ {
+		world := gen.World(seed, i)
+		size += world.Size()
+		if err := upstream.Ask(world); err != nil {
+			return err
+		}
+		if _, err := upstream.Next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Compare asks both sides about the Worlds of a seed until so many objects have
 // been compared, or they differ. Upstream must be stopped by the caller, and can
 // be asked again only if they did not differ.

@@ -35,8 +35,27 @@ func Live(ctx context.Context, minor, folder string, seed uint64, objects int) (
 	if err := upstream.Stop(); err != nil {
 		return result, nil, fmt.Errorf("upstream's evaluators of %s: %w", minor, err)
 	}
+	if minor == "1.35" {
+		if err := exercise(ctx, program, covered, seed, objects); err != nil {
+			return result, nil, fmt.Errorf("upstream's evaluators of %s with more features: %w", minor, err)
+		}
+	}
 	coverage, err := ReadCoverage(ctx, covered)
 	return result, coverage, err
+}
+
+// exercise runs what is behind a feature gate that is off by default. Nothing is
+// compared: only the default is counted as upstream does it.
+func exercise(ctx context.Context, program, covered string, seed uint64, objects int) error {
+	const enough = 50_000
+	upstream, err := Start(ctx, program, covered, "DRAExtendedResource=true")
+	if err != nil {
+		return err
+	}
+	if err := Exercise(upstream, seed, min(objects, enough)); err != nil {
+		return err
+	}
+	return upstream.Stop()
 }
 
 // explain shows how the answers to a World differ.

@@ -46,10 +46,10 @@ type Upstream struct {
 	out     *bufio.Reader
 }
 
-// Start starts a program that [Build] has built. What it has covered is written
-// below the folder when it ends.
-func Start(ctx context.Context, program, coverage string) (*Upstream, error) {
-	command := exec.CommandContext(ctx, program)
+// Start starts a program that [Build] has built, with these feature gates set.
+// What it has covered is written below the folder when it ends.
+func Start(ctx context.Context, program, coverage string, gates ...string) (*Upstream, error) {
+	command := exec.CommandContext(ctx, program, gates...)
 	command.Env = append(os.Environ(), "GOCOVERDIR="+coverage)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()

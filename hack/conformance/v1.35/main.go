@@ -1,10 +1,8 @@
-// Command v1.35 answers as the quota controller of Kubernetes 1.35 does: one
-// World per line of standard input.
+// Command v1.35 answers as the quota controller of Kubernetes 1.35 does.
 package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +23,7 @@ import (
 )
 
 func main() {
-	version := upstream.Version{Evaluators: all, ServiceType: evaluators.GetQuotaServiceType, Valid: valid, Internal: internal}
-	if err := upstream.Serve(os.Stdin, os.Stdout, version); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	upstream.Main(upstream.Version{Evaluators: all, ServiceType: evaluators.GetQuotaServiceType, Valid: valid, Internal: internal})
 }
 
 // ticking is the real clock but for the time.

@@ -4,16 +4,19 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
 // fastest runs each work over and over, in batches of about the same time that
-// take turns, and returns the nanoseconds per run of each one's fastest batch:
-// the one that other programs of the machine disturbed least.
-func fastest(batches int, works ...func() error) ([]float64, error) {
+// take turns, and returns the nanoseconds of CPU per run of each one's fastest
+// batch: the one that other programs of the machine disturbed least. In a full
+// measurement a batch is so long that what runs in it lets garbage be collected.
+func fastest(o options, works ...func() error) ([]float64, error) {
+	batches, lasts := pick(o, 4, 7), pick(o, 150*time.Millisecond, time.Second)
 	best := make([]float64, len(works))
 	for i, work := range works { // warms up
-		took, err := batch(work)
+		took, err := batch(lasts, work)
 		if err != nil {
 			return nil, err
 		}
@@ -22,7 +25,7 @@ func fastest(batches int, works ...func() error) ([]float64, error) {
 	runtime.GC()
 	for range batches - 1 {
 		for i, work := range works {
-			took, err := batch(work)
+			took, err := batch(lasts, work)
 			if err != nil {
 				return nil, err
 			}
@@ -32,11 +35,11 @@ func fastest(batches int, works ...func() error) ([]float64, error) {
 	return best, nil
 }
 
-// batch runs work for a while and returns the nanoseconds per run. The clock is
-// read seldom, where runs are short.
-func batch(work func() error) (float64, error) {
-	const lasts = 150 * time.Millisecond
-	began := time.Now()
+// batch runs work for a while and returns the nanoseconds of CPU per run, those of
+// collecting its garbage included: others that wait for the same cores do not make
+// it more. The clock is read seldom, where runs are short.
+func batch(lasts time.Duration, work func() error) (float64, error) {
+	began, from := time.Now(), spent()
 	for done, step := 0, 1; ; step *= 2 {
 		for range step {
 			if err := work(); err != nil {
@@ -44,10 +47,19 @@ func batch(work func() error) (float64, error) {
 			}
 		}
 		done += step
-		if took := time.Since(began); took >= lasts {
-			return float64(took) / float64(done), nil
+		if time.Since(began) >= lasts {
+			return float64(spent()-from) / float64(done), nil
 		}
 	}
+}
+
+// spent is the CPU time that this process has used.
+func spent() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		panic(err) // it fails for no process's own use
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 // quantile is the smallest of a sample that so large a part of it does not

@@ -33,7 +33,7 @@ func decoding(_ context.Context, o options) ([]figure.Row, error) {
 		func() error { _, err := slim.next(); return err },
 		func() error { _, err := whole.next(); return err },
 	}
-	times, err := fastest(pick(o, 5, 15), works...)
+	times, err := fastest(o, works...)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func decoding(_ context.Context, o options) ([]figure.Row, error) {
 		}
 	}
 	const kilo = 1000
-	name := fmt.Sprintf("decode a pod of %s from the watch", figure.Bytes(float64(whole.size)/different))
+	name := fmt.Sprintf("decode a pod of %s from the watch", figure.Bytes.Text(float64(whole.size)/different))
 	return []figure.Row{
 		{Name: name, Ours: times[0], Upstream: times[1], In: figure.Nanoseconds, Target: figure.Within(6 * time.Microsecond)},
 		{Name: name + ", garbage", Ours: garbage[0], Upstream: garbage[1], In: figure.Bytes, Target: figure.AtMost(4 * kilo)},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,11 +49,11 @@ func onRealClusters(ctx context.Context, o options) (rows []figure.Row, err erro
 		_, stopped := hub.Stop()
 		err = errors.Join(err, stopped)
 	}()
-	f := &fleet{scene: s, pods: pick(o, 50, 1000)}
+	f := &fleet{scene: s, pods: pick(o, 300, 15_000)}
 	if err := f.furnish(ctx); err != nil {
 		return nil, err
 	}
-	for _, measure := range []func(context.Context, options) ([]figure.Row, error){f.latency, f.statusSize, f.idleWrites} {
+	for _, measure := range []func(context.Context, options) ([]figure.Row, error){f.latency, f.statusSize, f.idleWrites, f.burst} {
 		more, err := measure(ctx, o)
 		if err != nil {
 			return rows, err
@@ -72,10 +73,8 @@ type fleet struct {
 // numbers are right.
 func (f *fleet) furnish(ctx context.Context) error {
 	progress("make %d pods", f.pods)
-	for place, name := range memberNames() {
-		if err := f.furnishMember(ctx, place, name); err != nil {
-			return fmt.Errorf("member %s: %w", name, err)
-		}
+	if err := inEach(f.members(), func(m *scene.Cluster) error { return f.furnishMember(ctx, m) }); err != nil {
+		return err
 	}
 	if err := makeNamespace(ctx, f.scene.Hub); err != nil {
 		return err
@@ -91,12 +90,19 @@ func (f *fleet) furnish(ctx context.Context) error {
 	return pass(ctx, rest)
 }
 
-func (f *fleet) furnishMember(ctx context.Context, place int, name string) error {
-	member := f.scene.Member(name)
+// members are the members in the order of their places.
+func (f *fleet) members() (all []*scene.Cluster) {
+	for _, name := range memberNames() {
+		all = append(all, f.scene.Member(name))
+	}
+	return all
+}
+
+func (f *fleet) furnishMember(ctx context.Context, member *scene.Cluster) error {
 	if err := makeNamespace(ctx, member); err != nil {
 		return err
 	}
-	if err := f.makePods(ctx, member, place); err != nil {
+	if err := f.makePods(ctx, member); err != nil {
 		return err
 	}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName}, Spec: corev1.ResourceQuotaSpec{Hard: tenKeys()}}
@@ -104,7 +110,7 @@ func (f *fleet) furnishMember(ctx context.Context, place int, name string) error
 		return err
 	}
 	mode := v1alpha1.LocalAlways
-	if name == native {
+	if member.Name() == native {
 		mode = v1alpha1.LocalNever
 	}
 	return f.scene.Register(ctx, member, scene.Registration{LocalStatus: string(mode)})
@@ -118,7 +124,16 @@ func makeNamespace(ctx context.Context, c *scene.Cluster) error {
 
 // makePods makes the member's share of the pods: every third one, from its
 // place on.
-func (f *fleet) makePods(ctx context.Context, member *scene.Cluster, place int) error {
+func (f *fleet) makePods(ctx context.Context, member *scene.Cluster) error {
+	place := slices.Index(memberNames(), member.Name())
+	return eachPod(place, f.pods, len(memberNames()), func(i int) error {
+		_, err := member.Kubernetes.CoreV1().Pods(namespace).Create(ctx, sample.New(i), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// eachPod does something with the pods of these numbers, four at a time.
+func eachPod(from, to, step int, do func(i int) error) error {
 	const workers = 4
 	numbers := make(chan int)
 	errs := make([]error, workers)
@@ -127,12 +142,12 @@ func (f *fleet) makePods(ctx context.Context, member *scene.Cluster, place int) 
 		group.Go(func() {
 			for i := range numbers {
 				if errs[worker] == nil {
-					_, errs[worker] = member.Kubernetes.CoreV1().Pods(namespace).Create(ctx, sample.New(i), metav1.CreateOptions{})
+					errs[worker] = do(i)
 				}
 			}
 		})
 	}
-	for i := place; i < f.pods; i += len(memberNames()) {
+	for i := from; i < to; i += step {
 		numbers <- i
 	}
 	close(numbers)
@@ -155,13 +170,13 @@ func (f *fleet) settled(ctx context.Context) error {
 	if used := podsOf(quota.Status.Used); used != int64(f.pods) || len(quota.Status.Used) != len(tenKeys()) {
 		return fmt.Errorf("the FleetQuota reports %d pods of %d: %+v", used, f.pods, quota.Status)
 	}
-	for place, name := range memberNames() {
-		quota, err := f.scene.Member(name).Kubernetes.CoreV1().ResourceQuotas(namespace).Get(ctx, quotaName, metav1.GetOptions{})
+	for place, member := range f.members() {
+		quota, err := member.Kubernetes.CoreV1().ResourceQuotas(namespace).Get(ctx, quotaName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if used := podsOf(quota.Status.Used); used != f.share(place) {
-			return fmt.Errorf("the ResourceQuota in %s reports %d pods of %d", name, used, f.share(place))
+			return fmt.Errorf("the ResourceQuota in %s reports %d pods of %d", member.Name(), used, f.share(place))
 		}
 	}
 	return nil

@@ -18,15 +18,12 @@ import (
 // audit logs tell. Its own Lease is left out.
 func (f *fleet) idleWrites(ctx context.Context, o options) ([]figure.Row, error) {
 	const quiet = 5 * time.Second // for what the last deletion has caused
-	lasts := pick(o, 20*time.Second, time.Minute)
+	lasts := pick(o, 10*time.Second, time.Minute)
 	progress("count the hub's writes in %s without changes", lasts)
 	if err := pass(ctx, quiet); err != nil {
 		return nil, err
 	}
-	servers := []*scene.Cluster{f.scene.Hub}
-	for _, name := range memberNames() {
-		servers = append(servers, f.scene.Member(name))
-	}
+	servers := append([]*scene.Cluster{f.scene.Hub}, f.members()...)
 	from := make([]int64, len(servers))
 	for i, server := range servers {
 		info, err := os.Stat(server.AuditLog())

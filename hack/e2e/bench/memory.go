@@ -34,14 +34,9 @@ func memoryPerPod(_ context.Context, o options) ([]figure.Row, error) {
 		before = took
 	}
 	n := pick(o, 20_000, 50_000)
-	progress("memory of %d pods, upstream", n)
-	other := newUpstream()
-	took, err := kept(n, full(), other.set)
+	took, err := keptByUpstream(n)
 	if err != nil {
 		return nil, err
-	}
-	if len(other.store.ListKeys()) != n {
-		return nil, errors.New("upstream's cache does not hold all pods")
 	}
 	for i := range rows {
 		rows[i].Upstream = took / float64(n)
@@ -66,6 +61,21 @@ func keptByOurs(n int) (float64, error) {
 	}
 	runtime.KeepAlive(u)
 	runtime.KeepAlive(reader)
+	return took, nil
+}
+
+// keptByUpstream is the bytes that n pods take in the cache of Kubernetes' quota
+// controller.
+func keptByUpstream(n int) (float64, error) {
+	progress("memory of %d pods, upstream", n)
+	u := newUpstream()
+	took, err := kept(n, full(), u.set)
+	if err != nil {
+		return 0, err
+	}
+	if len(u.store.ListKeys()) != n {
+		return 0, errors.New("upstream's cache does not hold all pods")
+	}
 	return took, nil
 }
 

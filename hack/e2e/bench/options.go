@@ -4,12 +4,19 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+
+	"github.com/fleetquota/fleetquota/hack/e2e/bench/figure"
 )
 
 // options says how much to measure.
 type options struct {
 	short bool
 	only  string // one group of figures; empty: all
+
+	rows     string // file that keeps the figures; empty: print them
+	growth   string // folder for curves; empty: measure figures
+	output   figure.Output
+	profiles figure.Profiles
 }
 
 // pick is how much of something a short run does, or a full one.

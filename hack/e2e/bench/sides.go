@@ -78,8 +78,8 @@ func newUpstream() *upstream {
 // set puts a pod into the cache, as an informer does.
 func (u *upstream) set(pod *corev1.Pod) error { return u.store.Update(pod) }
 
-// used recounts what a quota for all keys of pods uses.
-func (u *upstream) used() (corev1.ResourceList, error) {
+// used recounts what a quota for all keys of pods uses in a namespace.
+func (u *upstream) used(namespace string) (corev1.ResourceList, error) {
 	hard := corev1.ResourceList{}
 	for _, key := range podKeys() {
 		hard[key] = *resource.NewQuantity(1, resource.DecimalSI)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -36,6 +38,24 @@ type Version struct {
 	Valid func(*corev1.ResourceQuota) (bool, error)
 	// Internal is an object in the form that the API server uses inside.
 	Internal func(runtime.Object) (runtime.Object, error)
+}
+
+// Main answers on standard output about the Worlds on standard input, until they
+// end. The arguments are feature gates to set, NAME=BOOL each.
+func Main(version Version) {
+	for _, gate := range os.Args[1:] {
+		if err := feature.DefaultMutableFeatureGate.Set(gate); err != nil {
+			fail(err)
+		}
+	}
+	if err := Serve(os.Stdin, os.Stdout, version); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 // Serve reads one World per line until that ends, and writes each answer as one

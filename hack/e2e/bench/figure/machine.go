@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Machine describes what the figures were measured on and with, the version of
+// Machine describes what figures were measured on and with, the version of
 // Kubernetes included.
-func Machine(ctx context.Context, kubernetes string) string {
+func Machine(kubernetes string) string {
 	parts := []string{
-		fmt.Sprintf("%d cores", runtime.GOMAXPROCS(0)), cpu(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(),
-		"Kubernetes " + kubernetes, "fleetquota " + revision(ctx),
+		fmt.Sprintf("%d cores", runtime.GOMAXPROCS(0)), cpu(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(), "Kubernetes " + kubernetes,
 	}
 	return strings.Join(parts, ", ")
 }

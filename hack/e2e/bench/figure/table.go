@@ -22,45 +22,45 @@ type Row struct {
 // Target is what a figure should be at most. The zero value is none: the figure
 // is told, and not judged.
 type Target struct {
-	some  bool
-	most  float64
-	ratio bool // it is a bound on ours / upstream, not on ours
+	Some  bool
+	Most  float64
+	Ratio bool // it is a bound on ours / upstream, not on ours
 }
 
 // AtMost bounds ours.
-func AtMost(most float64) Target { return Target{some: true, most: most} }
+func AtMost(most float64) Target { return Target{Some: true, Most: most} }
 
 // Within bounds ours by a duration.
 func Within(most time.Duration) Target { return AtMost(float64(most)) }
 
 // RatioAtMost bounds ours / upstream.
-func RatioAtMost(most float64) Target { return Target{some: true, most: most, ratio: true} }
+func RatioAtMost(most float64) Target { return Target{Some: true, Most: most, Ratio: true} }
 
 // passes says whether the target is reached.
 func (r Row) passes() bool {
-	if r.Target.ratio {
-		return r.Ours <= r.Target.most*r.Upstream
+	if r.Target.Ratio {
+		return r.Ours <= r.Target.Most*r.Upstream
 	}
-	return r.Ours <= r.Target.most
+	return r.Ours <= r.Target.Most
 }
 
 // cells is the row as text.
 func (r Row) cells() [6]string {
 	verdict, upstream, ratio, bound := "-", "-", "-", "-"
-	if r.Target.some {
+	if r.Target.Some {
 		verdict = "MISS"
-		bound = "<= " + r.In(r.Target.most)
+		bound = "<= " + r.In.Text(r.Target.Most)
 	}
-	if r.Target.some && r.passes() {
+	if r.Target.Some && r.passes() {
 		verdict = "PASS"
 	}
 	if r.Upstream != 0 {
-		upstream, ratio = r.In(r.Upstream), digits(r.Ours/r.Upstream)
+		upstream, ratio = r.In.Text(r.Upstream), digits(r.Ours/r.Upstream)
 	}
-	if r.Target.ratio {
-		bound = "ratio <= " + digits(r.Target.most)
+	if r.Target.Ratio {
+		bound = "ratio <= " + digits(r.Target.Most)
 	}
-	return [6]string{verdict, r.Name, r.In(r.Ours), upstream, ratio, bound}
+	return [6]string{verdict, r.Name, r.In.Text(r.Ours), upstream, ratio, bound}
 }
 
 // Print writes the rows as a table.
@@ -76,52 +76,6 @@ func Print(w io.Writer, rows []Row) error {
 	}
 	return table.Flush()
 }
-
-// Unit writes a value for people.
-type Unit func(float64) string
-
-// Nanoseconds is a unit: the value is in them, the text is in what suits.
-func Nanoseconds(value float64) string {
-	for _, scale := range []struct {
-		size   float64
-		symbol string
-	}{{1e9, " s"}, {1e6, " ms"}, {1e3, " us"}} {
-		if value >= scale.size {
-			return digits(value/scale.size) + scale.symbol
-		}
-	}
-	return digits(value) + " ns"
-}
-
-// Bytes is a unit.
-func Bytes(value float64) string {
-	const kilo = 1000
-	if value >= kilo {
-		return digits(value/kilo) + " KB"
-	}
-	return digits(value) + " B"
-}
-
-// Mebibytes is a unit of values that are in bytes.
-func Mebibytes(value float64) string {
-	const mebi = 1 << 20
-	return digits(value/mebi) + " MiB"
-}
-
-// Percent is a unit of values that are parts of one.
-func Percent(value float64) string {
-	const whole = 100
-	return digits(value*whole) + "%"
-}
-
-// PerSecond is a unit.
-func PerSecond(value float64) string { return digits(value) + "/s" }
-
-// Factor is a unit: so many times as much.
-func Factor(value float64) string { return digits(value) + "x" }
-
-// PerMinute is a unit.
-func PerMinute(value float64) string { return digits(value) + "/min" }
 
 // digits writes three digits that tell, and no exponent.
 func digits(value float64) string {

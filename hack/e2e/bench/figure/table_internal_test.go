@@ -80,3 +80,41 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestBenchmarkFormat(t *testing.T) {
+	var out strings.Builder
+	err := benchmarks(&out, []Row{
+		{Name: "one pod change, 100 pods", Ours: 5.5, Upstream: 1e6, In: Nanoseconds},
+		{Name: "idle, Lease aside", In: PerMinute},
+	})
+	_, lines, _ := strings.Cut(out.String(), "cpu: "+cpu()+"\n")
+	want := strings.Join([]string{
+		"BenchmarkOnePodChange100Pods/side=ours 1 5.5 ns/op",
+		"BenchmarkOnePodChange100Pods/side=upstream 1 1e+06 ns/op",
+		"BenchmarkIdleLeaseAside/side=ours 1 0 per-minute",
+		"",
+	}, "\n")
+	if err != nil || lines != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, lines, want)
+	}
+}
+
+func TestRowsThatWereSavedPrintTheSame(t *testing.T) {
+	path := t.TempDir() + "/rows"
+	rows := []Row{
+		{Name: "a", Ours: 1, Upstream: 1000, In: Bytes, Target: RatioAtMost(2)},
+		{Name: "b", Ours: 3, In: PerSecond},
+	}
+	if err := Save(path, rows); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if loaded[i].cells() != rows[i].cells() {
+			t.Errorf("got %v, want %v", loaded[i].cells(), rows[i].cells())
+		}
+	}
+}
