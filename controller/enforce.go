@@ -42,11 +42,6 @@ type note struct {
 	away     map[string]retry    // members to leave alone for a while
 }
 
-type retry struct {
-	at   time.Time
-	wait time.Duration
-}
-
 func newEnforcer(h *hub) *enforcer {
 	return &enforcer{
 		hub:    h,
@@ -335,33 +330,6 @@ func (t *task) seen(read map[string]localQuota) map[string]federation.Seen {
 		seen[cluster] = q.seen(t.quota)
 	}
 	return seen
-}
-
-// waits says whether a member is to be left alone for now.
-func (t *task) waits(cluster string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.now.Before(t.away[cluster].at)
-}
-
-// lookAgain is how long a quota that others made is left alone.
-const lookAgain = 10 * time.Second
-
-// again is how soon to look again though nothing may be seen to change; 0: not
-// before that.
-func (t *task) again() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var soonest time.Duration
-	for cluster, r := range t.away {
-		if t.members[cluster] == nil {
-			continue // it is heard of when it answers
-		}
-		if wait := max(time.Until(r.at), gather); soonest == 0 || wait < soonest {
-			soonest = wait
-		}
-	}
-	return soonest
 }
 
 // trouble is what has kept a member from its share when it was last looked at.

@@ -106,6 +106,9 @@ func (r *roster) Observe(ctx context.Context, state clusters.State) {
 	r.mu.Unlock()
 
 	if before.Reach != state.Reach || before.Reason != state.Reason {
+		if state.Reach == clusters.Live {
+			r.hub.enforce.heard(name)
+		}
 		r.hub.enforce.queueAll()
 		klog.FromContext(ctx).Info("Member changed", "member", name, "reach", state.Reach, "reason", state.Reason, "message", state.Message)
 	}

@@ -2,10 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -150,7 +150,8 @@ func (t *task) read(ctx context.Context, clusters []string) map[string]localQuot
 	return found
 }
 
-// send sends what the record allows.
+// send sends what the record allows. Who was read, and has taken what there was to
+// send, has done all that it was asked.
 func (t *task) send(ctx context.Context, writes []federation.Write, read map[string]localQuota) {
 	byCluster := map[string]federation.Write{}
 	var clusters []string
@@ -158,14 +159,26 @@ func (t *task) send(ctx context.Context, writes []federation.Write, read map[str
 		byCluster[w.Cluster] = w
 		clusters = append(clusters, w.Cluster)
 	}
-	t.each(ctx, clusters, func(ctx context.Context, cluster string) error {
-		return t.members[cluster].send(ctx, t.key, byCluster[cluster], read[cluster], t.quota)
+	failed := t.each(ctx, clusters, func(ctx context.Context, cluster string) error {
+		err := t.members[cluster].send(ctx, t.key, byCluster[cluster], read[cluster], t.quota)
+		if errors.Is(err, errOvertaken) {
+			t.queue.AddAfter(t.key, gather)
+			return nil
+		}
+		return err
 	})
+	for cluster := range read {
+		if !failed[cluster] {
+			t.done(cluster)
+		}
+	}
 }
 
 // each does something with each of some members that can be written to, side by
 // side. Where it fails it is logged, and the member is left alone for a while.
-func (t *task) each(ctx context.Context, clusters []string, do func(context.Context, string) error) {
+func (t *task) each(ctx context.Context, clusters []string, do func(context.Context, string) error) (failed map[string]bool) {
+	failed = map[string]bool{}
+	var mu sync.Mutex // guards failed
 	var group errgroup.Group
 	group.SetLimit(fanOut)
 	for _, cluster := range clusters {
@@ -176,30 +189,21 @@ func (t *task) each(ctx context.Context, clusters []string, do func(context.Cont
 			within, cancel := context.WithTimeout(ctx, answerWithin)
 			defer cancel()
 			err := do(within, cluster)
-			t.answered(cluster, err)
-			if err != nil && ctx.Err() == nil {
+			if err == nil {
+				return nil
+			}
+			t.failed(cluster, err)
+			mu.Lock()
+			failed[cluster] = true
+			mu.Unlock()
+			if ctx.Err() == nil {
 				klog.FromContext(ctx).Info("Cannot bring a share to a member, will try again", "quota", t.key, "member", cluster, "err", err)
 			}
 			return nil
 		})
 	}
 	group.Wait() //nolint:errcheck,gosec // none is returned
-}
-
-// answered notes whether a member has done what it was asked. One that has not is
-// left alone, for longer each time.
-func (t *task) answered(cluster string, err error) {
-	const first, last = 500 * time.Millisecond, 30 * time.Second
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err == nil {
-		delete(t.away, cluster)
-		return
-	}
-	r := t.away[cluster]
-	r.wait = min(max(2*r.wait, first), last)
-	r.at = time.Now().Add(r.wait)
-	t.away[cluster] = r
+	return failed
 }
 
 // hold marks a FleetMember before it gets its first row: it cannot vanish while it

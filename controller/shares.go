@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,9 @@ func newShares(e *engagement) *shares {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = ours
 			w, err := api.Watch(ctx, o)
+			if err == nil {
+				e.hub.enforce.heard(e.name())
+			}
 			return w, clusters.Hasty(err)
 		},
 	}
@@ -64,7 +68,10 @@ func (s *shares) run(ctx context.Context) error {
 		return nil
 	case <-enforce.needed:
 	}
-	look := func(obj any) { enforce.queue.Add(keyOf(obj)) }
+	look := func(obj any) {
+		enforce.heardOf(keyOf(obj), s.engagement.name())
+		enforce.queue.Add(keyOf(obj))
+	}
 	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: look,
 		DeleteFunc: func(obj any) {
@@ -170,11 +177,28 @@ func (s *shares) send(ctx context.Context, key types.NamespacedName, w federatio
 		}
 	}
 	s.engagement.hub.metrics.wrote(s.engagement.name(), "share", err)
+	if apierrors.IsInvalid(err) && s.overtaken(ctx, key, w) {
+		return errOvertaken
+	}
 	if err != nil {
 		return fmt.Errorf("write ResourceQuota %s: %w", key, clusters.Explain(err))
 	}
 	klog.FromContext(ctx).V(2).Info("Wrote share", "quota", key, "member", s.engagement.name(), "hard", w.Set)
 	return nil
+}
+
+// errOvertaken says that the quota has changed since it was read: the next pass
+// reads it again.
+var errOvertaken = errors.New("others have written in between")
+
+// overtaken says whether a patch was refused because the quota bears another mark
+// by now. Nothing else in the answer tells that from a quota that is refused.
+func (s *shares) overtaken(ctx context.Context, key types.NamespacedName, w federation.Write) bool {
+	now, err := s.read(ctx, key)
+	if err != nil {
+		return false
+	}
+	return now.ResourceQuota == nil || now.UID != w.UID || now.Annotations[v1alpha1.AnnotationGrant] != w.Test
 }
 
 // made is the quota that is created for a FleetQuota.
