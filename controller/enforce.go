@@ -232,12 +232,16 @@ func (t *task) party(cluster string, known map[string]federation.Seen) federatio
 // seen of some.
 func (t *task) next(known, seen map[string]federation.Seen) federation.Pass {
 	o := federation.Observation{Limit: t.limit, Seen: seen, Fenced: t.fenced}
-	rows := t.grant.Spec.Members
+	for cluster := range seen {
+		if !slices.Contains(t.selected, cluster) {
+			o.Release = append(o.Release, cluster)
+		}
+	}
+	slices.Sort(o.Release)
 	if t.quota == nil {
 		o.Delete = t.grant.Spec.WhenRemoved == v1alpha1.DeleteQuotas
-		for i := range rows {
-			cluster := rows[i].Cluster
-			o.Release = append(o.Release, cluster)
+		for i := range t.grant.Spec.Members {
+			cluster := t.grant.Spec.Members[i].Cluster
 			if t.members[cluster] == nil && t.hub.roster.away(cluster) {
 				o.Fenced = append(slices.Clone(o.Fenced), cluster) // there is no promise left to break
 			}
@@ -246,11 +250,6 @@ func (t *task) next(known, seen map[string]federation.Seen) federation.Pass {
 	}
 	d := t.quota.Spec.Distribution
 	o.Adopt, o.Delete, o.Shared = d.AdoptExisting, d.WhenRemoved == v1alpha1.DeleteQuotas, d.Mode == v1alpha1.Shared
-	for i := range rows {
-		if cluster := rows[i].Cluster; !slices.Contains(t.selected, cluster) {
-			o.Release = append(o.Release, cluster)
-		}
-	}
 	t.divide(known)
 	o.Want = t.plan.Shares
 	pass := federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}.Next(o)

@@ -169,7 +169,8 @@ func (s *shares) send(ctx context.Context, key types.NamespacedName, w federatio
 	case federation.WriteCreate:
 		_, err = api.Create(ctx, made(key, w, of), metav1.CreateOptions{FieldManager: fieldManager})
 	case federation.WriteDelete:
-		err = api.Delete(ctx, key.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(w.UID))})
+		version := was.ResourceVersion // else one that is late could delete what the member was given since
+		err = api.Delete(ctx, key.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &w.UID, ResourceVersion: &version}})
 	case federation.WritePatch, federation.WriteRelease:
 		var body []byte
 		if body, err = json.Marshal(patch(w, was, of)); err == nil {

@@ -80,7 +80,7 @@ const (
 	WritePatch   WriteKind = iota // set the annotation and these resources of spec.hard
 	WriteCreate                   // make the quota
 	WriteRelease                  // remove the annotation and what else marks the quota as ours
-	WriteDelete                   // delete the quota
+	WriteDelete                   // delete the quota, in the very version that was read
 )
 
 // Trouble is what keeps a member from its share, in one word.
@@ -99,8 +99,8 @@ const (
 func (r Record) Next(o Observation) Pass {
 	p := pass{Record: Record{ID: r.ID, Spec: *r.Spec.DeepCopy()}, o: o, writes: map[string]*Write{}, trouble: map[string]Trouble{}}
 	p.forget()
-	for _, cluster := range slices.Sorted(maps.Keys(o.Seen)) {
-		p.confirm(cluster, o.Seen[cluster])
+	for _, cluster := range slices.Sorted(maps.Keys(p.o.Seen)) {
+		p.confirm(cluster, p.o.Seen[cluster])
 	}
 	p.release()
 	for _, share := range o.Want {
@@ -208,8 +208,13 @@ type pass struct {
 }
 
 // forget drops the rows of members that can use nothing, and what is governed no
-// more. Target keeps the names that are still to be removed from the member.
+// more. Target keeps the names that are still to be removed from the member. At
+// members that are fenced nobody looks.
 func (p *pass) forget() {
+	p.o.Seen = maps.Clone(p.o.Seen)
+	for _, cluster := range p.o.Fenced {
+		delete(p.o.Seen, cluster)
+	}
 	p.Spec.Members = slices.DeleteFunc(p.Spec.Members, func(row v1alpha1.Grant) bool {
 		return p.o.Seen[row.Cluster].NoNamespace || slices.Contains(p.o.Fenced, row.Cluster)
 	})
@@ -271,14 +276,13 @@ func (p *pass) credit(row *v1alpha1.Grant, seen Seen, key corev1.ResourceName) {
 
 // repaired believes a quota that others had changed, once it bears our write.
 func (p *pass) repaired(row *v1alpha1.Grant, seen Seen) {
-	was := row.DeepCopy()
-	row.State = ""
+	whole := true
 	for key := range p.o.Limit {
 		hard, most, known := inForce(seen, key)
-		if !known || !p.settle(row, key, most.all, hard) {
-			*row = *was
-			return
-		}
+		whole = known && p.settle(row, key, most.all, hard) && whole
+	}
+	if whole {
+		row.State = ""
 	}
 }
 

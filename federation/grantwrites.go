@@ -38,9 +38,10 @@ func (p *pass) mend(cluster string) {
 	}
 }
 
-// foreign says that a quota was made by others, and is theirs.
+// foreign says that a quota was made by others, and is theirs: it bears no mark,
+// and nothing was ever believed of it.
 func (p *pass) foreign(row *v1alpha1.Grant, seen Seen) bool {
-	return seen.Mark == "" && !p.o.Adopt && (row == nil || row.State == v1alpha1.Recovering)
+	return seen.Mark == "" && !p.o.Adopt && (row == nil || len(row.Granted) == 0)
 }
 
 // plain says that the quota is the one that the row speaks of, and as we have
@@ -53,11 +54,12 @@ func (p *pass) plain(row *v1alpha1.Grant, seen Seen) bool {
 	return revision < row.Revision || !p.edited(row, seen)
 }
 
-// edited says that spec.hard is not as the row's last write has left it.
+// edited says that spec.hard is not as the row's last write has left it, of what
+// is bounded there.
 func (p *pass) edited(row *v1alpha1.Grant, seen Seen) bool {
-	for key, target := range row.Target {
+	for key := range row.Granted {
 		hard, there := seen.Hard[key]
-		if !p.ungoverned(key, target) && (!there || compare(hard, target) != 0) {
+		if !there || compare(hard, row.Target[key]) != 0 {
 			return true
 		}
 	}
@@ -76,7 +78,7 @@ func (p *pass) loose(row *v1alpha1.Grant, seen Seen) bool {
 			continue
 		}
 		hard, there := seen.Hard[key]
-		if !there || row.State == "" && !p.o.Shared && compare(hard, p.room(key, row)) > 0 {
+		if !there || row.State != v1alpha1.Recovering && !p.o.Shared && compare(hard, p.room(key, row)) > 0 {
 			return true
 		}
 	}
@@ -90,8 +92,13 @@ func (p *pass) enter(cluster string, row *v1alpha1.Grant) *v1alpha1.Grant {
 		slices.SortFunc(p.Spec.Members, func(a, b v1alpha1.Grant) int { return strings.Compare(a.Cluster, b.Cluster) })
 		return p.Row(cluster)
 	}
-	if len(row.Granted) > 0 && row.State != v1alpha1.Recovering {
+	switch {
+	case row.State == v1alpha1.Recovering:
+		row.Granted = nil
+	case len(row.Granted) > 0:
 		row.State = v1alpha1.Repairing
+	case row.State == v1alpha1.Releasing:
+		row.State = ""
 	}
 	return row
 }
@@ -127,23 +134,26 @@ func (p *pass) fence(row *v1alpha1.Grant, seen Seen) {
 }
 
 // release takes the marks off the quotas of members that take part no more, and
-// forgets a member once its quota has none.
+// forgets a member once its quota has none. One that was forgotten is released
+// again if a write that was late has made its quota.
 func (p *pass) release() {
+	kind := WriteRelease
+	if p.o.Delete {
+		kind = WriteDelete
+	}
 	for _, cluster := range p.o.Release {
 		row, seen := p.Row(cluster), p.o.Seen[cluster]
-		if _, read := p.o.Seen[cluster]; !read || row == nil {
-			continue
-		}
+		_, read := p.o.Seen[cluster]
+		_, ours := p.revision(seen.Mark)
 		switch {
-		case !seen.Present, seen.Mark == "":
+		case !read, row == nil && !ours:
+		case seen.Mark == "":
 			p.drop(cluster)
-			continue
-		case p.o.Delete:
-			p.write(row, seen, WriteDelete)
 		default:
-			p.write(row, seen, WriteRelease)
+			row = p.enter(cluster, row)
+			row.State, row.QuotaUID = v1alpha1.Releasing, seen.UID
+			p.write(row, seen, kind)
 		}
-		row.State, row.QuotaUID = v1alpha1.Releasing, seen.UID
 	}
 }
 
