@@ -66,19 +66,19 @@ func (e *expansion) expand(o *Object) {
 			return // its ReplicaSets are in the files
 		}
 		e.between(o, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), &appsv1.ReplicaSet{})
-		e.pods(o, &w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, e.asked(o, "spec.replicas", w.Spec.Replicas)))
 	case *appsv1.ReplicaSet:
-		e.pods(o, &w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, e.asked(o, "spec.replicas", w.Spec.Replicas)))
 	case *corev1.ReplicationController:
 		if w.Spec.Template != nil {
-			e.pods(o, w.Spec.Template, e.virtual(o, replicas(w.Spec.Replicas)))
+			e.pods(o, w.Spec.Template, e.virtual(o, e.asked(o, "spec.replicas", w.Spec.Replicas)))
 		}
 	case *appsv1.StatefulSet:
 		e.statefulSet(o, w)
 	case *appsv1.DaemonSet:
 		e.daemonSet(o, w)
 	case *batchv1.Job:
-		e.pods(o, &w.Spec.Template, e.virtual(o, parallel(&w.Spec, &w.Status)))
+		e.pods(o, &w.Spec.Template, e.virtual(o, e.parallel(o, "spec", &w.Spec, &w.Status)))
 	case *batchv1.CronJob:
 		e.cronJob(o, w)
 	}
@@ -91,7 +91,7 @@ func (e *expansion) cronJob(o *Object, cron *batchv1.CronJob) {
 	}
 	job := &cron.Spec.JobTemplate.Spec
 	e.between(o, batchv1.SchemeGroupVersion.WithKind("Job"), &batchv1.Job{})
-	e.pods(o, &job.Template, e.virtual(o, parallel(job, &batchv1.JobStatus{})))
+	e.pods(o, &job.Template, e.virtual(o, e.parallel(o, "spec.jobTemplate.spec", job, &batchv1.JobStatus{})))
 }
 
 // daemonSet makes a pod for each node: as many as was asked for, else as many
@@ -112,7 +112,7 @@ func (e *expansion) daemonSet(o *Object, set *appsv1.DaemonSet) {
 // statefulSet makes pods, whose names are known, and their claims.
 func (e *expansion) statefulSet(o *Object, set *appsv1.StatefulSet) {
 	e.between(o, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), &appsv1.ControllerRevision{})
-	n := replicas(set.Spec.Replicas)
+	n := e.asked(o, "spec.replicas", set.Spec.Replicas)
 	if !e.room(o, n*(1+len(set.Spec.VolumeClaimTemplates))) {
 		return
 	}
@@ -199,16 +199,20 @@ func (e *expansion) virtual(o *Object, n int) []string {
 	return names
 }
 
-// replicas is how many a workload asks for; 1 where it does not say.
-func replicas(n *int32) int {
-	if n == nil {
+// asked is how many a field of a workload asks for; 1 where it does not say.
+func (e *expansion) asked(o *Object, field string, n *int32) int {
+	switch {
+	case n == nil:
 		return 1
+	case *n < 0:
+		e.in.Bad = append(e.in.Bad, o.Problem(fmt.Sprintf("%s: %d is negative", field, *n)))
+		return 0
 	}
-	return max(0, int(*n))
+	return int(*n)
 }
 
-// parallel is how many pods a job runs at once.
-func parallel(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
+// parallel is how many pods a job runs at once. The path is that of its spec.
+func (e *expansion) parallel(o *Object, path string, spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 	if spec.Suspend != nil && *spec.Suspend {
 		return 0
 	}
@@ -217,7 +221,7 @@ func parallel(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 			return 0
 		}
 	}
-	n := replicas(spec.Parallelism)
+	n := e.asked(o, path+".parallelism", spec.Parallelism)
 	if spec.Completions != nil {
 		n = min(n, max(0, int(*spec.Completions-status.Succeeded)))
 	}

@@ -132,6 +132,21 @@ func TestExpandIsTheSameAsWrittenOut(t *testing.T) {
 	}
 }
 
+func TestExpandRefusesNegativeCounts(t *testing.T) {
+	for workload, want := range map[string]string{
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {replicas: -1}}":                         "spec.replicas: -1 is negative",
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: w}, spec: {replicas: -2}}":                        "spec.replicas: -2 is negative",
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: w}, spec: {parallelism: -3}}":                            "spec.parallelism: -3 is negative",
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: w}, spec: {jobTemplate: {spec: {parallelism: -4}}}}": "spec.jobTemplate.spec.parallelism: -4 is negative",
+	} {
+		in := read(workload)
+		in.Expand(1)
+		if len(in.Bad) != 1 || !strings.Contains(in.Bad[0].String(), want) {
+			t.Errorf("%s: %v", workload, in.Bad)
+		}
+	}
+}
+
 func spec(t *testing.T, o *manifest.Object) string {
 	t.Helper()
 	pod, ok := o.Value.(*corev1.Pod)
