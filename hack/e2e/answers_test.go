@@ -143,26 +143,6 @@ func TestEmptyHard(t *testing.T) {
 	x.becomes("empty", complete, nothing)
 }
 
-// Distribution is not there yet, and says so; usage is observed all the same.
-func TestDistributionIsAnsweredHonestly(t *testing.T) {
-	t.Parallel()
-	x := shared.tenant(t)
-	x.create("east", pod("a"))
-	x.quota("observed", list("pods", "10"), sharedMembers)
-	x.becomes("observed", complete, condition("Enforced", "False", "ObserveOnly"))
-	x.quota("divided", list("pods", "10"), sharedMembers, func(s *v1alpha1.FleetQuotaSpec) {
-		s.Distribution = &v1alpha1.Distribution{Mode: v1alpha1.Weighted, Members: []v1alpha1.MemberShare{{Cluster: "east"}}}
-	})
-	x.becomes("divided", complete, uses("pods", "1"), condition("Enforced", "False", "NotImplemented"))
-	for _, member := range []string{"east", "west", "south"} {
-		quotas, err := x.Member(member).Kubernetes.CoreV1().ResourceQuotas(x.namespace).List(t.Context(), metav1.ListOptions{})
-		x.must(err)
-		if len(quotas.Items) > 0 {
-			t.Errorf("%s has got a ResourceQuota", member)
-		}
-	}
-}
-
 // A spec that only the hub can find wrong is refused by a condition that names
 // the field, and works once it is mended.
 func TestSpecThatOnlyTheHubCanRefuse(t *testing.T) {

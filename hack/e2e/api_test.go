@@ -25,13 +25,19 @@ var (
 )
 
 // write creates or, when it exists, replaces the FleetQuota with a spec, as
-// somebody does who writes YAML.
+// somebody does who writes YAML. One that selects no members selects none here,
+// where others have theirs.
 func (x *tenant) write(ctx context.Context, name, spec string) error {
 	fields := map[string]any{}
 	if err := yaml.Unmarshal([]byte("spec: "+spec), &fields); err != nil {
 		return err
 	}
 	u := &unstructured.Unstructured{Object: fields}
+	if _, selects, _ := unstructured.NestedFieldNoCopy(fields, "spec", "clusterSelector"); !selects {
+		if err := unstructured.SetNestedStringMap(fields, map[string]string{"region": "nowhere"}, "spec", "clusterSelector", "matchLabels"); err != nil {
+			return err
+		}
+	}
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("FleetQuota"))
 	u.SetName(name)
 	api := x.Hub.Dynamic.Resource(fleetQuotas).Namespace(x.namespace)
@@ -287,7 +293,7 @@ func TestTypedClientAndStatusSubresource(t *testing.T) {
 			}},
 			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "nowhere"}},
 			Distribution: &v1alpha1.Distribution{
-				Mode: v1alpha1.Static, Paused: true, AdoptExisting: true, CreateNamespaces: true,
+				Mode: v1alpha1.Static, Paused: true, AdoptExisting: true, CreateNamespaces: true, WhenRemoved: v1alpha1.DeleteQuotas,
 				Members: []v1alpha1.MemberShare{{Cluster: "east", Weight: &weight, Hard: list("pods", "1"), Min: list("pods", "0"), Max: list("pods", "2")}},
 			},
 		},

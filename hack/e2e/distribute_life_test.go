@@ -156,17 +156,23 @@ func TestDistributeEnds(t *testing.T) {
 	}
 }
 
-// When the record is lost, nothing is raised until every member has confirmed what
-// it holds.
-func TestDistributeLosesItsRecord(t *testing.T) {
+// When the record is lost, nothing is raised until every member that may hold a
+// share has confirmed what it holds.
+func TestFaultGrantRecordLost(t *testing.T) {
 	t.Parallel()
-	x := shared.tenant(t, "east", "west")
+	w := ownWorld(t, "east", "west")
+	hub, err := w.StartHub(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hub = hub
+	x := w.tenant(t, "east", "west")
 	x.quota("compute", list("pods", "4"), in("east", "west"), divided(v1alpha1.Weighted))
 	x.holds("east", "compute", "pods", "2")
 	x.holds("west", "compute", "pods", "2")
 	before := x.becomes("compute", enforced).Status.GrantUID
 	api := x.Hub.Quota.Grants(x.namespace)
-	_, err := api.Patch(t.Context(), "compute", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err = api.Patch(t.Context(), "compute", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	x.must(err)
 	x.must(api.Delete(t.Context(), "compute", metav1.DeleteOptions{}))
 	x.eventually(soon, func(ctx context.Context) error {
