@@ -109,6 +109,9 @@ func (f *enforcer) sync(ctx context.Context, key types.NamespacedName) error {
 		return fmt.Errorf("read FleetGrant %s: %w", key, err)
 	}
 	bound(t.grant)
+	if err := t.current(ctx); err != nil {
+		return err
+	}
 	read := t.read(ctx, concerned)
 	pass := t.next(known, t.seen(read))
 	if err := t.record(ctx, pass.Spec); err != nil {
@@ -135,14 +138,12 @@ type task struct {
 	now      time.Time
 	plan     federation.Plan
 	problem  error
+	full     bool // some member uses all that it may
 }
 
 // prepare gathers what a pass needs. It is nil when nothing is divided, or not yet.
 func (f *enforcer) prepare(ctx context.Context, key types.NamespacedName) (*task, error) {
-	quota, grant := f.hub.quotas.get(key), f.grants.get(key)
-	if quota != nil && (quota.DeletionTimestamp != nil || quota.Spec.Distribution == nil) {
-		quota = nil
-	}
+	quota, grant := dividing(f.hub.quotas.get(key)), f.grants.get(key)
 	if quota == nil && grant == nil {
 		f.forget(key)
 		return nil, nil //nolint:nilnil // there is nothing to do
@@ -152,6 +153,7 @@ func (f *enforcer) prepare(ctx context.Context, key types.NamespacedName) (*task
 	t.members, t.fenced = f.hub.roster.writable(), f.hub.roster.fenced()
 	if quota == nil {
 		t.limit = grant.Spec.Hard
+		t.fenced = append(t.fenced, f.hub.roster.vanished(grant)...)
 		return t, nil
 	}
 	t.limit = federation.Governed(quota.Spec.Hard)
@@ -159,6 +161,14 @@ func (f *enforcer) prepare(ctx context.Context, key types.NamespacedName) (*task
 		return nil, nil //nolint:nilnil // the condition Ready says why
 	}
 	return t.begun(ctx)
+}
+
+// dividing is a FleetQuota that is divided, else nil.
+func dividing(quota *v1alpha1.FleetQuota) *v1alpha1.FleetQuota {
+	if quota == nil || quota.DeletionTimestamp != nil || quota.Spec.Distribution == nil {
+		return nil
+	}
+	return quota
 }
 
 // selects finds who takes part. It is false if that cannot be said.
@@ -169,11 +179,19 @@ func (t *task) selects() bool {
 	}
 	t.question = compiled.question
 	for _, cluster := range t.hub.roster.selected(compiled.members) {
-		if !slices.Contains(t.fenced, cluster) {
+		switch member := t.hub.roster.informer.get(types.NamespacedName{Name: cluster}); {
+		case slices.Contains(t.fenced, cluster):
+		case member != nil && member.DeletionTimestamp != nil && !t.holds(cluster): // it gets nothing new
+		default:
 			t.selected = append(t.selected, cluster)
 		}
 	}
 	return true
+}
+
+// holds says whether a member has a row.
+func (t *task) holds(cluster string) bool {
+	return t.grant != nil && federation.Record{Spec: t.grant.Spec}.Row(cluster) != nil
 }
 
 // begun is the task, once there is a record and something may be written.
@@ -185,9 +203,7 @@ func (t *task) begun(ctx context.Context) (*task, error) {
 	case t.grant == nil:
 		return nil, t.begin(ctx, t.quota)
 	case t.quota.Status.GrantUID != t.grant.UID:
-		t.hub.report.queue.Add(t.key) // before anything is granted, a loss of the record must be noticeable
-		t.queue.AddAfter(t.key, gather)
-		return nil, nil //nolint:nilnil // not yet
+		return nil, nil //nolint:nilnil // first the status names the record, so that its loss would be noticed
 	}
 	return t, nil
 }
@@ -206,9 +222,20 @@ func (t *task) divide(known map[string]federation.Seen) {
 	var parties []federation.Party
 	for _, cluster := range t.selected {
 		parties = append(parties, t.party(cluster, known))
+		t.full = t.full || full(known[cluster])
 	}
 	record := federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}
 	t.plan, t.problem = federation.Divide(t.quota.Spec, record, parties, t.memories, t.now)
+}
+
+// full says that a quota has no room left for some resource.
+func full(seen federation.Seen) bool {
+	for name, hard := range seen.Hard {
+		if used, known := seen.Used[name]; known && used.Cmp(hard) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // party is what a member brings to the division.
@@ -223,7 +250,7 @@ func (t *task) party(cluster string, known map[string]federation.Seen) federatio
 	switch t.trouble(cluster) {
 	case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
 		p.Absent = true
-	case federation.TroubleDoesNotFit, federation.TroubleTampered:
+	case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleCluster, federation.TroubleFenced, federation.TroubleEnding:
 	}
 	return p
 }
@@ -240,12 +267,6 @@ func (t *task) next(known, seen map[string]federation.Seen) federation.Pass {
 	slices.Sort(o.Release)
 	if t.quota == nil {
 		o.Delete = t.grant.Spec.WhenRemoved == v1alpha1.DeleteQuotas
-		for i := range t.grant.Spec.Members {
-			cluster := t.grant.Spec.Members[i].Cluster
-			if t.members[cluster] == nil && t.hub.roster.away(cluster) {
-				o.Fenced = append(slices.Clone(o.Fenced), cluster) // there is no promise left to break
-			}
-		}
 		return federation.Record{ID: t.grant.UID, Spec: t.grant.Spec}.Next(o)
 	}
 	d := t.quota.Spec.Distribution
@@ -282,11 +303,6 @@ func (t *task) conclude(pass federation.Pass) {
 	e := federation.Enforcement{
 		Problem: federation.ProblemOf(t.problem), Planned: pass.Waiting(t.plan.Shares), Trouble: maps.Clone(pass.Trouble),
 	}
-	for _, cluster := range t.selected {
-		if t.members[cluster] == nil {
-			e.Silent = append(e.Silent, cluster)
-		}
-	}
 	t.mu.Lock()
 	was := t.told[t.key].Trouble
 	for cluster, trouble := range was {
@@ -294,13 +310,17 @@ func (t *task) conclude(pass federation.Pass) {
 			e.Trouble[cluster] = trouble // nobody has looked since
 		}
 	}
+	unwatched := []federation.Trouble{federation.TroubleForeign, federation.TroubleScopes, federation.TroubleEnding}
 	for cluster, trouble := range pass.Trouble {
-		if trouble == federation.TroubleForeign || trouble == federation.TroubleScopes {
-			t.away[cluster] = retry{at: t.now.Add(lookAgain)} // it is not watched
+		if slices.Contains(unwatched, trouble) {
+			t.away[cluster] = retry{at: t.now.Add(lookAgain)}
 		}
 	}
 	t.mu.Unlock()
 	t.tell(e)
+	if t.quota != nil && t.quota.Spec.Distribution.Mode == v1alpha1.Balanced && t.full {
+		t.queue.AddAfter(t.key, lookAgain) // by then there may be headroom that can be moved
+	}
 	if again := t.again(); again > 0 {
 		t.queue.AddAfter(t.key, again)
 	}
@@ -317,7 +337,7 @@ func (t *task) watched() map[string]federation.Seen {
 		}
 		q := localQuota{ResourceQuota: shares.get(t.key)}
 		q.noNamespace = q.ResourceQuota == nil && !creates && t.hub.ledger.Lacks(cluster, t.key.Namespace)
-		known[cluster] = q.seen(t.quota)
+		known[cluster] = shares.seen(q, t.quota)
 	}
 	return known
 }
@@ -326,7 +346,7 @@ func (t *task) watched() map[string]federation.Seen {
 func (t *task) seen(read map[string]localQuota) map[string]federation.Seen {
 	seen := map[string]federation.Seen{}
 	for cluster, q := range read {
-		seen[cluster] = q.seen(t.quota)
+		seen[cluster] = t.members[cluster].seen(q, t.quota)
 	}
 	return seen
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -270,8 +269,12 @@ func (r *roster) sync(ctx context.Context, name string) error {
 		return r.remove(ctx, have)
 	}
 	if have != nil && have.DeletionTimestamp != nil { // it comes again once it holds nothing
-		if held, err := r.hub.enforce.holds(ctx, name); err != nil || len(held) == 0 {
-			return cmp.Or(err, r.remove(ctx, have))
+		held, err := r.hub.enforce.holds(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(held) == 0 {
+			return r.remove(ctx, have)
 		}
 	}
 	have, err := r.shape(ctx, have, now.state.Member)

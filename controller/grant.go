@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/fleetquota/fleetquota/clusters"
@@ -32,7 +33,10 @@ func (f *enforcer) begin(ctx context.Context, quota *v1alpha1.FleetQuota) error 
 		},
 		Spec: v1alpha1.FleetGrantSpec{Hard: federation.Governed(quota.Spec.Hard), WhenRemoved: quota.Spec.Distribution.WhenRemoved},
 	}
-	if now.UID == quota.UID && now.Status.GrantUID != "" {
+	if now.UID != quota.UID {
+		return nil // it was made anew, and the cache will say so
+	}
+	if now.Status.GrantUID != "" {
 		klog.FromContext(ctx).Info("The record of grants was lost: nothing is raised until all who may hold one have confirmed", "quota", klog.KObj(now))
 		if grant.Spec.Members, err = f.hub.roster.holders(ctx); err != nil {
 			return err
@@ -213,6 +217,9 @@ func (r *roster) hold(ctx context.Context, cluster string) error {
 	if err != nil {
 		return fmt.Errorf("read FleetMember %s: %w", cluster, err)
 	}
+	if have.DeletionTimestamp != nil {
+		return fmt.Errorf("FleetMember %s is being deleted: it gets no share", cluster)
+	}
 	if slices.Contains(have.Finalizers, v1alpha1.MemberFinalizer) {
 		return nil
 	}
@@ -262,12 +269,59 @@ func (r *roster) writable() map[string]*shares {
 	return members
 }
 
-// away says whether a member cannot be expected to answer soon.
-func (r *roster) away(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.members[name]
-	return m == nil || m.state.Reach == clusters.Unreachable || m.state.Reach == clusters.Never || m.state.Member.Paused
+// vanished are the members of a record of which there is no FleetMember any more:
+// somebody has taken its finalizer off. Nobody will ever answer for them.
+func (r *roster) vanished(grant *v1alpha1.FleetGrant) []string {
+	var names []string
+	for i := range grant.Spec.Members {
+		if name := grant.Spec.Members[i].Cluster; r.informer.get(types.NamespacedName{Name: name}) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// current fails with a conflict if what a pass goes by is behind: the FleetQuota, or
+// who is fenced. It is asked after the record was read, so that whoever has gone by
+// something newer has changed the record, and the pass fails.
+func (t *task) current(ctx context.Context) error {
+	now, err := t.hub.fleet.Quotas(t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		now = nil
+	case err != nil:
+		return fmt.Errorf("read FleetQuota %s: %w", t.key, err)
+	}
+	if now = dividing(now); !t.isOf(now) {
+		return t.behind("FleetQuota")
+	}
+	for _, cluster := range t.fenced {
+		if !t.holds(cluster) {
+			continue
+		}
+		member, err := t.hub.fleet.Members().Get(ctx, cluster, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) && now == nil: // vanished
+		case err != nil:
+			return fmt.Errorf("read FleetMember %s: %w", cluster, err)
+		case member.Annotations[v1alpha1.AnnotationFenced] != marked:
+			return t.behind("FleetMember " + cluster)
+		}
+	}
+	return nil
+}
+
+// isOf says whether a pass goes by this FleetQuota, and by the record that it names.
+func (t *task) isOf(now *v1alpha1.FleetQuota) bool {
+	if now == nil || t.quota == nil {
+		return now == nil && t.quota == nil
+	}
+	return now.UID == t.quota.UID && now.Generation == t.quota.Generation && now.Status.GrantUID == t.grant.UID
+}
+
+func (t *task) behind(what string) error {
+	kind := v1alpha1.SchemeGroupVersion.WithResource("fleetgrants").GroupResource()
+	return apierrors.NewConflict(kind, t.key.Name, fmt.Errorf("the cache of the %s is behind", what))
 }
 
 // holds names the FleetQuotas whose records have a row for a member.

@@ -46,7 +46,7 @@ func newReporter(h *hub) *reporter {
 // run reports until ctx ends. It begins once the members are known: a sum over
 // members that have not been named yet would lose their last numbers.
 func (r *reporter) run(ctx context.Context) error {
-	if !cache.WaitForNamedCacheSyncWithContext(ctx, r.hub.quotas.HasSynced, r.hub.roster.isListed) {
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, r.hub.quotas.HasSynced, r.hub.enforce.grants.HasSynced, r.hub.roster.isListed) {
 		r.queue.ShutDown()
 		return nil
 	}

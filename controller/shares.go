@@ -110,6 +110,7 @@ type localQuota struct {
 	*corev1.ResourceQuota
 
 	noNamespace bool
+	ending      bool // there is none, and its namespace is being deleted
 }
 
 // read reads a quota from the member itself.
@@ -123,22 +124,24 @@ func (s *shares) read(ctx context.Context, key types.NamespacedName) (localQuota
 	case !apierrors.IsNotFound(err):
 		return localQuota{}, fmt.Errorf("read ResourceQuota %s: %w", key, clusters.Explain(err))
 	}
-	_, err = api.Namespaces().Get(ctx, key.Namespace, metav1.GetOptions{})
+	namespace, err := api.Namespaces().Get(ctx, key.Namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return localQuota{noNamespace: true}, nil
 	case err != nil:
 		return localQuota{}, fmt.Errorf("read namespace %s: %w", key.Namespace, clusters.Explain(err))
 	}
-	return localQuota{}, nil
+	return localQuota{ending: namespace.DeletionTimestamp != nil}, nil
 }
 
 // seen is what a pass looks at. A nil FleetQuota is one that is gone.
-func (q localQuota) seen(of *v1alpha1.FleetQuota) federation.Seen {
+func (s *shares) seen(q localQuota, of *v1alpha1.FleetQuota) federation.Seen {
+	cluster := s.engagement.conn.UID
 	if q.ResourceQuota == nil {
-		return federation.Seen{NoNamespace: q.noNamespace}
+		return federation.Seen{Cluster: cluster, NoNamespace: q.noNamespace, Ending: q.ending}
 	}
 	return federation.Seen{
+		Cluster: cluster,
 		Present: true, UID: q.UID, Mark: q.Annotations[v1alpha1.AnnotationGrant], Hidden: q.Labels[v1alpha1.LabelShare] != marked,
 		OtherScopes: of != nil && !alikeScopes(of.Spec, q.Spec),
 		Hard:        q.Spec.Hard, Limit: q.Status.Hard, Used: q.Status.Used,
@@ -178,7 +181,7 @@ func (s *shares) send(ctx context.Context, key types.NamespacedName, w federatio
 		}
 	}
 	s.engagement.hub.metrics.wrote(s.engagement.name(), "share", err)
-	if apierrors.IsInvalid(err) && s.overtaken(ctx, key, w) {
+	if w.Kind != federation.WriteCreate && apierrors.IsInvalid(err) && s.overtaken(ctx, key, w) {
 		return errOvertaken
 	}
 	if err != nil {
@@ -249,10 +252,10 @@ func patch(w federation.Write, was localQuota, of *v1alpha1.FleetQuota) []operat
 		return append(ops, unmark(was)...)
 	}
 	if was.Labels == nil {
-		ops = append(ops, operation{"add", labels, map[string]string{}})
+		ops = append(ops, operation{"test", labels, nil}, operation{"add", labels, map[string]string{}})
 	}
 	if was.Spec.Hard == nil {
-		ops = append(ops, operation{"add", hard, map[string]string{}})
+		ops = append(ops, operation{"test", hard, nil}, operation{"add", hard, map[string]string{}})
 	}
 	ops = append(ops,
 		operation{"add", at(labels, v1alpha1.LabelShare), marked},

@@ -21,7 +21,6 @@ type Enforcement struct {
 	Problem Problem              // why the spec cannot be divided
 	Planned []Share              // what is not granted yet, or would be if distribution were not paused
 	Trouble map[string]Trouble   // member -> what keeps it from its share
-	Silent  []string             // members that take part and cannot be told
 }
 
 // Problem is why something cannot be done, in one word and a sentence. The zero
@@ -205,15 +204,19 @@ func (e Enforcement) inState(state v1alpha1.GrantState) []string {
 // recovered or repaired is told otherwise.
 func (e Enforcement) unbounded(part *Part, limit corev1.ResourceList) bool {
 	row := Record{Spec: e.Grant.Spec}.Row(part.Member)
-	if row == nil {
+	switch {
+	case row == nil:
 		return !e.holdsNothing(part)
+	case e.Trouble[part.Member] == TroubleCluster:
+		return true
 	}
 	return row.State == "" && Unbounded(*row, limit)
 }
 
 // holdsNothing says that nothing can be used in a member.
 func (e Enforcement) holdsNothing(part *Part) bool {
-	return part.Reason == ReasonNamespaceMissing || e.Trouble[part.Member] == TroubleNoNamespace
+	trouble := e.Trouble[part.Member]
+	return part.Reason == ReasonNamespaceMissing || trouble == TroubleNoNamespace || trouble == TroubleFenced
 }
 
 // named is a member, and what troubles it.

@@ -24,7 +24,9 @@ type Record struct {
 // Seen is a member's local quota as one GET, sent after the record was read,
 // has found it. The zero value is a namespace without the quota.
 type Seen struct {
+	Cluster     types.UID // that has answered
 	NoNamespace bool
+	Ending      bool // the namespace is being deleted, and the quota is gone
 	Present     bool
 	UID         types.UID
 	Mark        string // the annotation; empty: none
@@ -93,11 +95,17 @@ const (
 	TroubleNoNamespace Trouble = "NamespaceMissing" // nothing can be used there
 	TroubleDoesNotFit  Trouble = "DoesNotFit"       // it uses more than is left of the limit
 	TroubleTampered    Trouble = "Tampered"         // others have deleted, edited or replaced the quota
+	TroubleCluster     Trouble = "OtherCluster"     // another cluster bears the name of the one that holds the share
+	TroubleEnding      Trouble = "NamespaceEnding"  // the namespace is being deleted: nothing can be made there until it is gone
+	TroubleFenced      Trouble = "Fenced"           // a person states that nothing can be used there
 )
 
 // Next is the next pass over the record.
 func (r Record) Next(o Observation) Pass {
-	p := pass{Record: Record{ID: r.ID, Spec: *r.Spec.DeepCopy()}, o: o, writes: map[string]*Write{}, trouble: map[string]Trouble{}}
+	p := pass{
+		Record: Record{ID: r.ID, Spec: *r.Spec.DeepCopy()}, o: o,
+		sums: corev1.ResourceList{}, writes: map[string]*Write{}, trouble: map[string]Trouble{},
+	}
 	p.forget()
 	for _, cluster := range slices.Sorted(maps.Keys(p.o.Seen)) {
 		p.confirm(cluster, p.o.Seen[cluster])
@@ -203,18 +211,28 @@ func (r Record) Current(row *v1alpha1.Grant, seen Seen) bool {
 type pass struct {
 	Record
 	o       Observation
-	writes  map[string]*Write // by member
+	sums    corev1.ResourceList // see granted
+	writes  map[string]*Write   // by member
 	trouble map[string]Trouble
 }
 
 // forget drops the rows of members that can use nothing, and what is governed no
-// more. Target keeps the names that are still to be removed from the member. At
-// members that are fenced nobody looks.
+// more. Target keeps the names that are still to be removed from the member. What
+// fenced members show, and other clusters of a member's name, is not looked at.
 func (p *pass) forget() {
 	p.o.Seen = maps.Clone(p.o.Seen)
 	for _, cluster := range p.o.Fenced {
 		delete(p.o.Seen, cluster)
+		p.trouble[cluster] = TroubleFenced
 	}
+	maps.DeleteFunc(p.o.Seen, func(cluster string, seen Seen) bool {
+		row := p.Row(cluster)
+		other := row != nil && row.ClusterUID != "" && seen.Cluster != row.ClusterUID
+		if other {
+			p.trouble[cluster] = TroubleCluster
+		}
+		return other
+	})
 	p.Spec.Members = slices.DeleteFunc(p.Spec.Members, func(row v1alpha1.Grant) bool {
 		return p.o.Seen[row.Cluster].NoNamespace || slices.Contains(p.o.Fenced, row.Cluster)
 	})
@@ -267,17 +285,18 @@ func (p *pass) credit(row *v1alpha1.Grant, seen Seen, key corev1.ResourceName) {
 	case bounded:
 		p.settle(row, key, larger(target, most.used), target)
 	case row.State == v1alpha1.Recovering:
-		assign(&row.Granted, key, most.all)
+		p.grant(row, key, most.all)
 		assign(&row.Target, key, hard)
-	case !p.stopped():
+	case !p.stopped(key):
 		p.settle(row, key, most.all, hard)
 	}
 }
 
-// repaired believes a quota that others had changed, once it bears our write.
+// repaired believes a quota that others had changed, once it bears our write. What
+// was not bounded there before does not matter for that.
 func (p *pass) repaired(row *v1alpha1.Grant, seen Seen) {
 	whole := true
-	for key := range p.o.Limit {
+	for key := range row.Granted {
 		hard, most, known := inForce(seen, key)
 		whole = known && p.settle(row, key, most.all, hard) && whole
 	}
@@ -295,7 +314,7 @@ func (p *pass) settle(row *v1alpha1.Grant, key corev1.ResourceName, granted, tar
 		p.trouble[row.Cluster] = TroubleDoesNotFit
 		return false
 	}
-	assign(&row.Granted, key, granted)
+	p.grant(row, key, granted)
 	assign(&row.Target, key, target)
 	return true
 }
@@ -311,15 +330,29 @@ func inForce(seen Seen, key corev1.ResourceName) (hard resource.Quantity, most s
 	return hard, strength{limit: limit, used: used, all: larger(hard, larger(limit, used))}, set && limited && counted
 }
 
-// granted is the sum of what the members but one hold of a resource.
+// grant sets what a member may use of one resource.
+func (p *pass) grant(row *v1alpha1.Grant, key corev1.ResourceName, granted resource.Quantity) {
+	sum := p.granted(key, row)
+	sum.Add(granted)
+	p.sums[key] = sum
+	assign(&row.Granted, key, granted)
+}
+
+// granted is the sum of what the members but one hold of a resource. It is added
+// up once, and again only after a row has come or gone.
 func (p *pass) granted(key corev1.ResourceName, but *v1alpha1.Grant) resource.Quantity {
-	var sum resource.Quantity
-	for i := range p.Spec.Members {
-		if row := &p.Spec.Members[i]; row != but {
-			sum.Add(row.Granted[key])
+	sum, known := p.sums[key]
+	if !known {
+		for i := range p.Spec.Members {
+			sum.Add(p.Spec.Members[i].Granted[key])
 		}
+		p.sums[key] = sum
 	}
-	return sum
+	left := sum.DeepCopy()
+	if but != nil {
+		left.Sub(but.Granted[key])
+	}
+	return left
 }
 
 // room is what the limit leaves beside what the members but one hold.
@@ -330,10 +363,12 @@ func (p *pass) room(key corev1.ResourceName, but *v1alpha1.Grant) resource.Quant
 	return larger(left, resource.Quantity{})
 }
 
-// stopped says that nothing may rise: a member may hold more than is on record.
-func (p *pass) stopped() bool {
+// stopped says that a resource may not rise: a member may hold more of it than is
+// on record.
+func (p *pass) stopped(key corev1.ResourceName) bool {
 	return slices.ContainsFunc(p.Spec.Members, func(row v1alpha1.Grant) bool {
-		return row.State == v1alpha1.Recovering || row.State == v1alpha1.Repairing
+		_, bounded := row.Granted[key]
+		return row.State == v1alpha1.Recovering && !bounded || row.State == v1alpha1.Repairing && bounded
 	})
 }
 

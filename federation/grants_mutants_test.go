@@ -72,18 +72,18 @@ var mutants = map[string]mutant{
 	},
 	"raises go on while a record is recovered": {
 		inGrants,
-		"row.State == v1alpha1.Recovering || row.State == v1alpha1.Repairing\n",
-		"row.State == v1alpha1.Repairing\n",
+		"row.State == v1alpha1.Recovering && !bounded || ",
+		"",
 	},
 	"raises go on while a quota is repaired": {
 		inGrants,
-		"row.State == v1alpha1.Recovering || row.State == v1alpha1.Repairing\n",
-		"row.State == v1alpha1.Recovering\n",
+		" || row.State == v1alpha1.Repairing && bounded",
+		"",
 	},
 	"members rise before others have shrunk": {
 		inGrants,
-		"sum.Add(row.Granted[key])",
-		"sum.Add(row.Target[key])",
+		"sum.Add(p.Spec.Members[i].Granted[key])",
+		"sum.Add(p.Spec.Members[i].Target[key])",
 	},
 	"the limit on record falls at once": {
 		inGrants,

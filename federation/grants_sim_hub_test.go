@@ -296,7 +296,7 @@ func (t *attempt) divide(known map[string]federation.Seen) {
 		switch t.told[m.name] {
 		case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
 			p.Absent = true
-		case federation.TroubleDoesNotFit, federation.TroubleTampered:
+		case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleCluster, federation.TroubleFenced, federation.TroubleEnding:
 		}
 		parties = append(parties, p)
 	}

@@ -199,17 +199,18 @@ func (w *grantWorld) auditWrite(c *commit, write federation.Write) {
 			w.fail("the annotation %q follows on %q", write.Mark, seen.Mark)
 		}
 	}
-	if !slices.ContainsFunc(c.pass.Spec.Members, func(row v1alpha1.Grant) bool {
-		return row.State == v1alpha1.Recovering || row.State == v1alpha1.Repairing
-	}) {
-		return
+	stopped := func(k int) bool {
+		return slices.ContainsFunc(c.pass.Spec.Members, func(row v1alpha1.Grant) bool {
+			bounded := perKeyOf(row.Granted)[k] != absent
+			return row.State == v1alpha1.Recovering && !bounded || row.State == v1alpha1.Repairing && bounded
+		})
 	}
 	there, granted := perKeyOf(seen.Hard), nothingThere
 	if before != nil {
 		granted = perKeyOf(before.Granted)
 	}
 	for k, n := range perKeyOf(write.Set) {
-		if n > max(there[k], granted[k], 0) {
+		if stopped(k) && n > max(there[k], granted[k], 0) {
 			w.fail("%s of %s rises although others may hold what is not on record", simNames[k], write.Cluster)
 		}
 	}
@@ -283,9 +284,10 @@ func (w *grantWorld) auditState(c *commit, m *member, before, row *v1alpha1.Gran
 	if row.State != "" || before.State == v1alpha1.Releasing {
 		return
 	}
-	force, granted := strongest(c.seen[m.name]), perKeyOf(row.Granted)
+	force, granted, was := strongest(c.seen[m.name]), perKeyOf(row.Granted), perKeyOf(before.Granted)
 	for k, most := range perKeyOf(c.limit) {
-		if most != absent && granted[k] < force[k] {
+		unbounded := before.State == v1alpha1.Repairing && was[k] == absent // as it was before
+		if most != absent && !unbounded && granted[k] < force[k] {
 			w.fail("%s is %s no more, and more %s are in force than granted", m.name, before.State, simNames[k])
 		}
 	}

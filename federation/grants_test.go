@@ -233,11 +233,11 @@ func TestNextDropsTheRowOfAMember(t *testing.T) {
 		"that is fenced, and out of reach": {func(s *scene) {
 			s.asked.Fenced = []string{"us"}
 			s.members["us"].cut = true
-		}, map[string]federation.Trouble{}},
+		}, map[string]federation.Trouble{"us": federation.TroubleFenced}},
 		"that is fenced, and answers": {func(s *scene) {
 			s.asked.Fenced = []string{"us"}
 			s.asked.Release = []string{"us"}
-		}, map[string]federation.Trouble{}},
+		}, map[string]federation.Trouble{"us": federation.TroubleFenced}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withShares(t, 6, 4)

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ func (p *pass) mend(cluster string) {
 	switch {
 	case seen.NoNamespace:
 		p.trouble[cluster] = TroubleNoNamespace
+	case seen.Ending:
+		p.trouble[cluster] = TroubleEnding
 	case !seen.Present:
 		p.create(p.enter(cluster, row))
 	case seen.OtherScopes:
@@ -88,13 +91,15 @@ func (p *pass) loose(row *v1alpha1.Grant, seen Seen) bool {
 // enter gives a member a row, or marks the one that it has as not to be believed.
 func (p *pass) enter(cluster string, row *v1alpha1.Grant) *v1alpha1.Grant {
 	if row == nil {
-		p.Spec.Members = append(p.Spec.Members, v1alpha1.Grant{Cluster: cluster})
+		p.Spec.Members = append(p.Spec.Members, v1alpha1.Grant{Cluster: cluster, ClusterUID: p.o.Seen[cluster].Cluster})
 		slices.SortFunc(p.Spec.Members, func(a, b v1alpha1.Grant) int { return strings.Compare(a.Cluster, b.Cluster) })
 		return p.Row(cluster)
 	}
+	row.ClusterUID = cmp.Or(row.ClusterUID, p.o.Seen[cluster].Cluster)
 	switch {
 	case row.State == v1alpha1.Recovering:
 		row.Granted = nil
+		clear(p.sums)
 	case len(row.Granted) > 0:
 		row.State = v1alpha1.Repairing
 	case row.State == v1alpha1.Releasing:
@@ -104,6 +109,7 @@ func (p *pass) enter(cluster string, row *v1alpha1.Grant) *v1alpha1.Grant {
 }
 
 func (p *pass) drop(cluster string) {
+	clear(p.sums)
 	p.Spec.Members = slices.DeleteFunc(p.Spec.Members, func(row v1alpha1.Grant) bool { return row.Cluster == cluster })
 }
 
@@ -175,7 +181,7 @@ func (p *pass) raise(row *v1alpha1.Grant, key corev1.ResourceName, want resource
 		return
 	}
 	assign(&row.Target, key, target)
-	assign(&row.Granted, key, larger(row.Granted[key], target))
+	p.grant(row, key, larger(row.Granted[key], target))
 }
 
 // retarget gives each member its share, those that shrink first, and sends what
@@ -187,10 +193,8 @@ func (p *pass) retarget() {
 			before[share.Cluster] = maps.Clone(row.Target)
 		}
 	}
-	p.move(before, p.lower)
-	if !p.stopped() {
-		p.move(before, p.raise)
-	}
+	p.move(before, slices.Collect(maps.Keys(p.o.Limit)), p.lower)
+	p.move(before, slices.DeleteFunc(slices.Collect(maps.Keys(p.o.Limit)), p.stopped), p.raise)
 	for _, share := range p.o.Want {
 		target, ok := before[share.Cluster]
 		if !ok {
@@ -203,15 +207,18 @@ func (p *pass) retarget() {
 	}
 }
 
-// move moves the targets of members towards their shares.
-func (p *pass) move(members map[string]corev1.ResourceList, move func(*v1alpha1.Grant, corev1.ResourceName, resource.Quantity)) {
+// move moves the targets of members towards their shares of some resources.
+func (p *pass) move(
+	members map[string]corev1.ResourceList, keys []corev1.ResourceName, move func(*v1alpha1.Grant, corev1.ResourceName, resource.Quantity),
+) {
 	for _, share := range p.o.Want {
 		if _, ok := members[share.Cluster]; !ok {
 			continue
 		}
 		row := p.Row(share.Cluster)
-		for key, want := range share.Hard {
-			if _, bounded := row.Granted[key]; bounded {
+		for _, key := range keys {
+			want, shared := share.Hard[key]
+			if _, bounded := row.Granted[key]; bounded && shared {
 				move(row, key, want)
 			}
 		}

@@ -16,6 +16,10 @@ import (
 	"github.com/fleetquota/fleetquota/federation/v1alpha1"
 )
 
+// MaxMembers is how many members can share a limit: as many rows as a FleetGrant
+// holds.
+const MaxMembers = 512
+
 // Party is a member that takes part in a distribution.
 type Party struct {
 	Cluster string
@@ -35,14 +39,16 @@ type Plan struct {
 type Memories map[corev1.ResourceName]map[string]Memory
 
 // Governed is hard by the names that are divided: of two names of one amount, the
-// canonical one.
+// canonical one with the smaller limit.
 func Governed(hard corev1.ResourceList) corev1.ResourceList {
 	governed := hard.DeepCopy()
-	maps.DeleteFunc(governed, func(name corev1.ResourceName, _ resource.Quantity) bool {
+	for name, limit := range hard {
 		canonical := evaluator.Canonical(name)
-		_, both := hard[canonical]
-		return canonical != name && both
-	})
+		if other, both := governed[canonical]; both && canonical != name {
+			governed[canonical] = smaller(other, limit)
+			delete(governed, name)
+		}
+	}
 	return governed
 }
 
@@ -51,6 +57,9 @@ func Governed(hard corev1.ResourceList) corev1.ResourceList {
 // in the plan, with nothing planned. The error names the resource that cannot be
 // divided as the spec asks; then nothing is planned for those who hold something.
 func Divide(spec v1alpha1.FleetQuotaSpec, record Record, parties []Party, memories Memories, now time.Time) (Plan, error) {
+	if len(parties) > MaxMembers {
+		return unplanned(record, parties), fmt.Errorf("spec.clusterSelector: %d members are selected, and at most %d can share a limit", len(parties), MaxMembers)
+	}
 	plan := Plan{Memories: Memories{}}
 	shares := map[string]corev1.ResourceList{}
 	for _, party := range parties {

@@ -107,6 +107,8 @@ func holdingOf(usage *v1alpha1.ClusterUsage, record Record, name corev1.Resource
 // why says why a member has what it has.
 func (e *Explanation) why(h *Holding, d *v1alpha1.Distribution) string {
 	switch {
+	case h.reason == string(TroubleCluster):
+		return "another cluster bears this name now: the one that holds the share keeps it until the FleetMember is fenced"
 	case h.row != nil:
 		return e.held(h)
 	case d == nil:
@@ -117,6 +119,8 @@ func (e *Explanation) why(h *Holding, d *v1alpha1.Distribution) string {
 	switch {
 	case h.reason == string(ReasonNamespaceMissing):
 		return "holds nothing: the namespace does not exist there"
+	case h.reason == string(TroubleFenced):
+		return "holds nothing: its FleetMember says that it is fenced; take the annotation away when it is back"
 	case h.reason == string(TroubleForeign):
 		return "not limited: a quota of this name exists there that others made; spec.distribution.adoptExisting takes it over"
 	case h.reason == string(TroubleScopes):
@@ -206,7 +210,12 @@ func (h *Holding) gives() bool {
 }
 
 func (h *Holding) answers() bool {
-	return h.Phase == v1alpha1.Live || h.Phase == v1alpha1.Partial
+	switch h.Phase {
+	case v1alpha1.Stale, v1alpha1.Unreachable, v1alpha1.NeverSynced, v1alpha1.Leaving:
+		return false
+	case v1alpha1.Live, v1alpha1.Partial:
+	}
+	return true // or its row is not in the status
 }
 
 // silence ends what is said of a member that does not answer.

@@ -116,7 +116,9 @@ grant:
 			of: `
 quota:
   spec: {hard: {pods: "10"}, distribution: {mode: Balanced}}
-  status: {conditions: [{type: Ready, status: "False", reason: X, message: m}, {type: Enforced, status: "False", reason: X, message: m}]}
+  status:
+    clusters: [{name: a, phase: Stale}, {name: c, phase: Live}]
+    conditions: [{type: Ready, status: "False", reason: X, message: m}, {type: Enforced, status: "False", reason: X, message: m}]
 grant:
   spec:
     hard: {pods: "10"}
@@ -129,7 +131,7 @@ grant:
 				"b": "leaves the distribution",
 				"c": "its local quota is not confirmed yet",
 			},
-			ends: []string{"Ready is False (X): m.", "Enforced is False (X): m.", "a, b, c cannot be told to give back"},
+			ends: []string{"Ready is False (X): m.", "Enforced is False (X): m.", "a cannot be told to give back"},
 		},
 		"who has no row": {
 			of: `

@@ -69,6 +69,12 @@ type Grant struct {
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster"`
 
+	// clusterUID is the cluster that bore the name when the row was made. What
+	// another cluster of that name shows does not count.
+	//
+	// +optional
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
+
 	// quotaUID is the local quota that the row speaks of. Absent while the row
 	// waits for one that was sent to be made.
 	//

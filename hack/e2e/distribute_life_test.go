@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -186,6 +188,52 @@ func TestFaultGrantRecordLost(t *testing.T) {
 	x.holds("east", "compute", "pods", "4")
 	x.holds("west", "compute", "pods", "4")
 	x.becomes("compute", enforced)
+}
+
+// A release that was under way when the hub ended is finished by the next.
+func TestFaultGrantReleaseAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := ownWorld(t, "east", "west")
+	hub, err := w.StartHub(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hub = hub
+	x := w.tenant(t, "east", "west")
+	x.quota("compute", list("pods", "4"), in("east", "west"), divided(v1alpha1.Weighted))
+	x.becomesWithin(time.Minute, "compute", enforced)
+	x.kills()
+	x.must(x.Hub.Quota.Quotas(x.namespace).Delete(t.Context(), "compute", metav1.DeleteOptions{}))
+	x.starts()
+	x.unmarked("east", "compute", "pods", "2")
+	x.unmarked("west", "compute", "pods", "2")
+	x.forgets("compute")
+}
+
+// A namespace that takes long to end in one member keeps nobody else from rising.
+func TestDistributeBesideANamespaceThatEnds(t *testing.T) {
+	t.Parallel()
+	x := shared.tenant(t, "east", "west")
+	x.create("west", pod("a", finalizer))
+	x.quota("compute", list("pods", "4"), in("east", "west"), divided(v1alpha1.Weighted))
+	x.holds("east", "compute", "pods", "2")
+	x.holds("west", "compute", "pods", "2")
+	x.must(x.Member("west").Kubernetes.CoreV1().Namespaces().Delete(t.Context(), x.namespace, metav1.DeleteOptions{}))
+	x.delete("west", corev1.SchemeGroupVersion.WithResource("resourcequotas"), "compute") // as the namespace controller would
+	x.becomes("compute", reason("west", "NamespaceEnding"))
+	x.change("compute", func(s *v1alpha1.FleetQuotaSpec) { s.Hard = list("pods", "12") })
+	x.holds("east", "compute", "pods", "6")
+	x.becomes("compute", granted("west", "pods", "2"))
+}
+
+// reason wants a member's row to give a reason.
+func reason(member, want string) func(*v1alpha1.FleetQuota) error {
+	return func(q *v1alpha1.FleetQuota) error {
+		if row := rowOf(q, member); row == nil || row.Reason != want {
+			return fmt.Errorf("row of %s: %+v, want the reason %s", member, row, want)
+		}
+		return nil
+	}
 }
 
 // What a member holds that does not answer stays its own, until a person says that
