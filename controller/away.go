@@ -14,6 +14,7 @@ type retry struct {
 	at     time.Time
 	wait   time.Duration
 	silent bool // it gave no answer at all
+	denied bool // it did not let the hub do that
 }
 
 // lookAgain is how long a quota that others made is left alone.
@@ -41,7 +42,9 @@ func (t *task) failed(cluster string, err error) {
 	var answer apierrors.APIStatus
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.away[cluster] = t.away[cluster].again(time.Now(), !errors.As(err, &answer))
+	r := t.away[cluster].again(time.Now(), !errors.As(err, &answer))
+	r.denied = apierrors.IsForbidden(err)
+	t.away[cluster] = r
 }
 
 // done notes that a member has done all that it was asked.
@@ -49,6 +52,15 @@ func (t *task) done(cluster string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.away, cluster)
+}
+
+// failing says whether a member has not done what it was last asked. Until it has,
+// others are not moved for its sake, each time that it is tried again.
+func (t *task) failing(cluster string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, failing := t.away[cluster]
+	return failing
 }
 
 // waits says whether a member is to be left alone for now.

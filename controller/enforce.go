@@ -241,7 +241,7 @@ func full(seen federation.Seen) bool {
 // party is what a member brings to the division.
 func (t *task) party(cluster string, known map[string]federation.Seen) federation.Party {
 	seen, watched := known[cluster]
-	p := federation.Party{Cluster: cluster, Silent: !watched, Used: seen.Used, Absent: seen.NoNamespace}
+	p := federation.Party{Cluster: cluster, Silent: !watched || t.failing(cluster), Used: seen.Used, Absent: seen.NoNamespace}
 	if watched {
 		p.Room = t.members[cluster].rooms.of(t.key, t.now)
 	} else {
@@ -250,7 +250,9 @@ func (t *task) party(cluster string, known map[string]federation.Seen) federatio
 	switch t.trouble(cluster) {
 	case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
 		p.Absent = true
-	case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleCluster, federation.TroubleFenced, federation.TroubleEnding:
+	case federation.TroubleCluster, federation.TroubleEnding:
+		p.Silent = true
+	case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleFenced, federation.TroubleForbidden:
 	}
 	return p
 }
@@ -300,30 +302,40 @@ func (t *task) concerned(pass federation.Pass) []string {
 // conclude notes what came of a pass, and when to look again.
 func (t *task) conclude(pass federation.Pass) {
 	t.memories = t.plan.Memories
-	e := federation.Enforcement{
-		Problem: federation.ProblemOf(t.problem), Planned: pass.Waiting(t.plan.Shares), Trouble: maps.Clone(pass.Trouble),
-	}
-	t.mu.Lock()
-	was := t.told[t.key].Trouble
-	for cluster, trouble := range was {
-		if _, looked := pass.Trouble[cluster]; !looked && t.now.Before(t.away[cluster].at) {
-			e.Trouble[cluster] = trouble // nobody has looked since
-		}
-	}
-	unwatched := []federation.Trouble{federation.TroubleForeign, federation.TroubleScopes, federation.TroubleEnding}
-	for cluster, trouble := range pass.Trouble {
-		if slices.Contains(unwatched, trouble) {
-			t.away[cluster] = retry{at: t.now.Add(lookAgain)}
-		}
-	}
-	t.mu.Unlock()
-	t.tell(e)
+	t.tell(federation.Enforcement{
+		Problem: federation.ProblemOf(t.problem), Planned: pass.Waiting(t.plan.Shares), Trouble: t.troubles(pass.Trouble),
+	})
 	if t.quota != nil && t.quota.Spec.Distribution.Mode == v1alpha1.Balanced && t.full {
 		t.queue.AddAfter(t.key, lookAgain) // by then there may be headroom that can be moved
 	}
 	if again := t.again(); again > 0 {
 		t.queue.AddAfter(t.key, again)
 	}
+}
+
+// troubles are those that a pass has found, and those of members that nobody has
+// looked at since.
+func (t *task) troubles(found map[string]federation.Trouble) map[string]federation.Trouble {
+	troubles := maps.Clone(found)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for cluster, trouble := range t.told[t.key].Trouble {
+		if _, looked := found[cluster]; !looked && t.now.Before(t.away[cluster].at) {
+			troubles[cluster] = trouble
+		}
+	}
+	for cluster, r := range t.away {
+		if r.denied && troubles[cluster] == "" {
+			troubles[cluster] = federation.TroubleForbidden
+		}
+	}
+	unwatched := []federation.Trouble{federation.TroubleForeign, federation.TroubleScopes, federation.TroubleEnding}
+	for cluster, trouble := range found {
+		if slices.Contains(unwatched, trouble) {
+			t.away[cluster] = retry{at: t.now.Add(lookAgain)}
+		}
+	}
+	return troubles
 }
 
 // watched is what is known, without reading, of the quotas of the members that

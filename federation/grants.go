@@ -97,6 +97,7 @@ const (
 	TroubleTampered    Trouble = "Tampered"         // others have deleted, edited or replaced the quota
 	TroubleCluster     Trouble = "OtherCluster"     // another cluster bears the name of the one that holds the share
 	TroubleEnding      Trouble = "NamespaceEnding"  // the namespace is being deleted: nothing can be made there until it is gone
+	TroubleForbidden   Trouble = "MayNotWrite"      // the member does not let the hub write quotas
 	TroubleFenced      Trouble = "Fenced"           // a person states that nothing can be used there
 )
 

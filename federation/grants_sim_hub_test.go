@@ -296,7 +296,7 @@ func (t *attempt) divide(known map[string]federation.Seen) {
 		switch t.told[m.name] {
 		case federation.TroubleForeign, federation.TroubleScopes, federation.TroubleNoNamespace:
 			p.Absent = true
-		case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleCluster, federation.TroubleFenced, federation.TroubleEnding:
+		case federation.TroubleDoesNotFit, federation.TroubleTampered, federation.TroubleCluster, federation.TroubleFenced, federation.TroubleEnding, federation.TroubleForbidden:
 		}
 		parties = append(parties, p)
 	}

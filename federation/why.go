@@ -35,8 +35,9 @@ type Holding struct {
 	Planned *resource.Quantity // what it shall have, while that is not so yet
 	Why     string
 
-	row    *v1alpha1.Grant
-	reason string
+	row     *v1alpha1.Grant
+	reason  string
+	unknown bool // the member does not count it
 }
 
 // Explain explains the limit of one resource, by any of its names. The grant is
@@ -96,7 +97,7 @@ func (e *Explanation) count(record Record) {
 func holdingOf(usage *v1alpha1.ClusterUsage, record Record, name corev1.ResourceName) Holding {
 	h := Holding{
 		Member: usage.Name, Phase: usage.Phase, Used: pick(usage.Used, name), Planned: pick(usage.Planned, name),
-		row: record.Row(usage.Name), reason: usage.Reason,
+		row: record.Row(usage.Name), reason: usage.Reason, unknown: slices.Contains(usage.Unknown, name),
 	}
 	if h.row != nil {
 		h.Limit, h.Granted = pick(h.row.Target, name), pick(h.row.Granted, name)
@@ -106,29 +107,45 @@ func holdingOf(usage *v1alpha1.ClusterUsage, record Record, name corev1.Resource
 
 // why says why a member has what it has.
 func (e *Explanation) why(h *Holding, d *v1alpha1.Distribution) string {
+	text := h.troubled()
 	switch {
-	case h.reason == string(TroubleCluster):
-		return "another cluster bears this name now: the one that holds the share keeps it until the FleetMember is fenced"
-	case h.row != nil:
-		return e.held(h)
-	case d == nil:
+	case h.row == nil && d == nil:
 		return "not limited by this quota"
-	case d.Paused:
+	case text != "":
+		return text
+	case h.row == nil && d.Paused:
 		return "distribution is paused"
-	}
-	switch {
-	case h.reason == string(ReasonNamespaceMissing):
-		return "holds nothing: the namespace does not exist there"
-	case h.reason == string(TroubleFenced):
-		return "holds nothing: its FleetMember says that it is fenced; take the annotation away when it is back"
-	case h.reason == string(TroubleForeign):
-		return "not limited: a quota of this name exists there that others made; spec.distribution.adoptExisting takes it over"
-	case h.reason == string(TroubleScopes):
-		return "not limited: the quota of this name there counts other objects; rename or delete it"
-	case !h.answers():
+	case h.row == nil && !h.answers():
 		return "not limited yet: it does not answer"
+	case h.row == nil:
+		return "not limited yet"
 	}
-	return "not limited yet"
+	if text := unusual(h.row.State); text != "" {
+		return text + h.silence()
+	}
+	return e.held(h)
+}
+
+// troubled is what keeps a member from its share, where somebody may have to act.
+func (h *Holding) troubled() string {
+	switch Trouble(h.reason) {
+	case TroubleNoNamespace:
+		return "holds nothing: the namespace does not exist there"
+	case TroubleFenced:
+		return "holds nothing: its FleetMember says that it is fenced; take the annotation away when it is back"
+	case TroubleForeign:
+		return "not limited: a quota of this name exists there that others made; spec.distribution.adoptExisting takes it over"
+	case TroubleScopes:
+		return "not limited: the quota of this name there counts other objects; rename or delete it"
+	case TroubleForbidden:
+		return "the member does not let the hub write its quotas: join it again with --role distribute"
+	case TroubleEnding:
+		return "the namespace is being deleted there: nothing can be made in it until it is gone"
+	case TroubleCluster:
+		return "another cluster bears this name now: the one that holds the share keeps it until the FleetMember is fenced"
+	case TroubleDoesNotFit, TroubleTampered: // the row says it
+	}
+	return ""
 }
 
 func unusual(state v1alpha1.GrantState) string {
@@ -143,22 +160,32 @@ func unusual(state v1alpha1.GrantState) string {
 	return ""
 }
 
-// held is why, of a member with a row.
+// held is why, of a member with a row that is as usual.
 func (e *Explanation) held(h *Holding) string {
-	if text := unusual(h.row.State); text != "" {
-		return text + h.silence()
-	}
 	switch {
+	case h.Granted == nil && h.unknown:
+		return "the member does not count this resource, so its limit is not in force there"
 	case h.Granted == nil || h.Limit == nil:
 		return "its local quota is not confirmed yet" + h.silence()
 	case compare(*h.Limit, *h.Granted) < 0:
 		return e.giving(h)
+	case h.reason == reasonPaused:
+		return "is paused at the hub: keeps what it holds"
 	case h.Planned != nil && compare(*h.Planned, *h.Limit) > 0:
 		return fmt.Sprintf("is to get %s%s", h.Planned, e.waits(h))
 	case h.Planned != nil && compare(*h.Planned, *h.Limit) < 0:
 		return fmt.Sprintf("is to go down to %s%s", h.Planned, h.silence())
+	}
+	return h.keeps()
+}
+
+// keeps is why, of a member that shall have what it has.
+func (h *Holding) keeps() string {
+	switch {
 	case !h.answers():
 		return "does not answer: keeps what it holds until it does"
+	case h.Limit.IsZero():
+		return "its share is 0"
 	case h.Used != nil && compare(*h.Used, *h.Limit) >= 0:
 		return "has its share, and uses all of it"
 	}
@@ -218,6 +245,10 @@ func (h *Holding) answers() bool {
 	return true // or its row is not in the status
 }
 
+// reasonPaused is the reason of a member whose Secret says that nothing is to be
+// sent there.
+const reasonPaused = "Paused"
+
 // silence ends what is said of a member that does not answer.
 func (h *Holding) silence() string {
 	if h.answers() {
@@ -251,7 +282,7 @@ func (e *Explanation) stand(quota *v1alpha1.FleetQuota) {
 func (e *Explanation) silent() []string {
 	var names []string
 	for i := range e.Holdings {
-		if h := &e.Holdings[i]; h.row != nil && !h.answers() {
+		if h := &e.Holdings[i]; h.row != nil && !h.answers() && h.reason != reasonPaused {
 			names = append(names, h.Member)
 		}
 	}

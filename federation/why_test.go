@@ -153,6 +153,33 @@ quota:
 			},
 			ends: []string{"The hub has not taken up the latest spec yet.", "Enforced is False"},
 		},
+		"who cannot be limited, and why": {
+			of: `
+quota:
+  spec: {hard: {pods: "10"}, distribution: {mode: Balanced}}
+  status:
+    clusters:
+    - {name: a, phase: Live, reason: MayNotWrite}
+    - {name: b, phase: Partial, unknown: [pods], reason: NotServed}
+    - {name: c, phase: Unreachable, reason: Paused}
+    - {name: d, phase: Live, reason: NamespaceEnding}
+    - {name: e, phase: Live, reason: Fenced}
+    - {name: f, phase: Live, reason: OtherCluster}
+    conditions: [{type: Ready, status: "True"}, {type: Enforced, status: "False", reason: X, message: m}]
+grant:
+  spec:
+    hard: {pods: "10"}
+    members:
+    - {cluster: b, revision: 1, target: {pods: "0"}}
+    - {cluster: c, revision: 1, granted: {pods: "1"}, target: {pods: "1"}}
+    - {cluster: d, revision: 2, granted: {pods: "2"}, target: {pods: "2"}}
+    - {cluster: f, revision: 3, granted: {pods: "3"}, target: {pods: "3"}}`,
+			why: map[string]string{
+				"a": "join it again with --role distribute", "b": "does not count this resource", "c": "is paused at the hub",
+				"d": "is being deleted there", "e": "it is fenced", "f": "another cluster bears this name",
+			},
+			ends: []string{"Enforced is False (X): m."},
+		},
 		"nothing is divided": {
 			of: `
 quota:

@@ -222,8 +222,10 @@ func TestDistributeBesideANamespaceThatEnds(t *testing.T) {
 	x.delete("west", corev1.SchemeGroupVersion.WithResource("resourcequotas"), "compute") // as the namespace controller would
 	x.becomes("compute", reason("west", "NamespaceEnding"))
 	x.change("compute", func(s *v1alpha1.FleetQuotaSpec) { s.Hard = list("pods", "12") })
-	x.holds("east", "compute", "pods", "6")
-	x.becomes("compute", granted("west", "pods", "2"))
+	x.holds("east", "compute", "pods", "10") // west can use no more than it has
+	time.Sleep(12 * time.Second)             // it has been looked at again
+	x.holds("east", "compute", "pods", "10")
+	x.becomes("compute", granted("west", "pods", "2"), enforced)
 }
 
 // reason wants a member's row to give a reason.

@@ -38,4 +38,5 @@ func TestDistributeRefusedIsTriedRarely(t *testing.T) {
 	if n := tries(); n > most {
 		t.Errorf("%d tries in 10 s, want at most %d", n, most)
 	}
+	x.becomes("compute", notEnforced("MemberUnbounded"), reason("moat", "MayNotWrite"))
 }
