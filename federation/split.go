@@ -146,21 +146,6 @@ func (d Division) Shared() Targets {
 	return s.targets(d)
 }
 
-// Excess is how much more than the limit members may use while some use more
-// than their targets: the way that lowering a limit has still to go, since what
-// is in use stays granted until it falls.
-func (d Division) Excess(targets Targets) int64 {
-	var sum int64
-	for _, c := range d.Claims {
-		held := c.Granted
-		if !c.Fixed {
-			held = max(c.use(), targets[c.Cluster])
-		}
-		sum = plus(sum, held)
-	}
-	return max(sum-max(d.Limit, 0), 0)
-}
-
 // party is a member that something can be given to.
 type party struct {
 	claim         *Claim

@@ -363,30 +363,3 @@ func TestSharedGivesAllThatIsLeft(t *testing.T) {
 		}
 	})
 }
-
-func TestExcessIsWhatIsHeldAboveTheLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDivision(t)
-		targets := d.Weighted()
-		want := bigSum(d, func(c federation.Claim) int64 {
-			switch {
-			case c.Fixed:
-				return c.Granted
-			default:
-				return max(useOf(c), targets[c.Cluster])
-			}
-		})
-		want.Sub(want, big.NewInt(d.Limit))
-		want = new(big.Int).SetInt64(max(min(clampInt64(want), math.MaxInt64-d.Limit), 0))
-		if got := shuffled(t, d).Excess(targets); got != want.Int64() {
-			t.Fatalf("got %d, want %d", got, want)
-		}
-	})
-}
-
-func clampInt64(n *big.Int) int64 {
-	if n.IsInt64() {
-		return n.Int64()
-	}
-	return int64(n.Sign()) * math.MaxInt64
-}

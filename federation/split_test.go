@@ -220,27 +220,6 @@ func TestShared(t *testing.T) {
 	}
 }
 
-func TestExcess(t *testing.T) {
-	targets := federation.Targets{"a": 4, "b": 6, "c": 2}
-	cases := map[string]struct {
-		division federation.Division
-		want     int64
-	}{
-		"no use is above its target":     {division(10, claim("a", using(4)), claim("b", using(1))), 0},
-		"use above targets":              {division(10, claim("a", using(7)), claim("b", using(1))), 3},
-		"unknown use may be all granted": {division(10, claim("a", granted(9), unknown), claim("b")), 5},
-		"fixed members hold their grant": {division(10, claim("a"), claim("c", fixed(8), using(1))), 2},
-		"beyond 64 bits":                 {division(1, claim("a", using(math.MaxInt64)), claim("b", using(math.MaxInt64))), math.MaxInt64 - 1},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := c.division.Excess(targets); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
-		})
-	}
-}
-
 func TestUnit(t *testing.T) {
 	cases := map[string]struct {
 		name     corev1.ResourceName

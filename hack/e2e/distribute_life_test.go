@@ -162,19 +162,13 @@ func TestDistributeEnds(t *testing.T) {
 // share has confirmed what it holds.
 func TestFaultGrantRecordLost(t *testing.T) {
 	t.Parallel()
-	w := ownWorld(t, "east", "west")
-	hub, err := w.StartHub(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.hub = hub
-	x := w.tenant(t, "east", "west")
+	x := ownTenant(t, "east", "west")
 	x.quota("compute", list("pods", "4"), in("east", "west"), divided(v1alpha1.Weighted))
 	x.holds("east", "compute", "pods", "2")
 	x.holds("west", "compute", "pods", "2")
 	before := x.becomes("compute", enforced).Status.GrantUID
 	api := x.Hub.Quota.Grants(x.namespace)
-	_, err = api.Patch(t.Context(), "compute", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := api.Patch(t.Context(), "compute", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	x.must(err)
 	x.must(api.Delete(t.Context(), "compute", metav1.DeleteOptions{}))
 	x.eventually(soon, func(ctx context.Context) error {
@@ -193,13 +187,7 @@ func TestFaultGrantRecordLost(t *testing.T) {
 // A release that was under way when the hub ended is finished by the next.
 func TestFaultGrantReleaseAfterARestart(t *testing.T) {
 	t.Parallel()
-	w := ownWorld(t, "east", "west")
-	hub, err := w.StartHub(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.hub = hub
-	x := w.tenant(t, "east", "west")
+	x := ownTenant(t, "east", "west")
 	x.quota("compute", list("pods", "4"), in("east", "west"), divided(v1alpha1.Weighted))
 	x.becomesWithin(time.Minute, "compute", enforced)
 	x.kills()

@@ -46,6 +46,17 @@ func ownWorld(t *testing.T, members ...string) *world {
 	return w
 }
 
+// ownTenant is a tenant of a world of its own, with a hub.
+func ownTenant(t *testing.T, members ...string) *tenant {
+	t.Helper()
+	w := ownWorld(t, members...)
+	var err error
+	if w.hub, err = w.StartHub(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w.tenant(t, members...)
+}
+
 // starts runs the hub and waits until it leads: at most as long as the lease
 // of one that was killed lasts.
 func (x *tenant) starts() {
@@ -103,12 +114,7 @@ func (x *tenant) hubWrites(since time.Time, resources ...string) []scene.Write {
 // dropped, and what has not changed is not written again.
 func TestFaultHub(t *testing.T) {
 	t.Parallel()
-	w := ownWorld(t, "one", "two")
-	var err error
-	if w.hub, err = w.StartHub(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	x := w.tenant(t, "one", "two")
+	x := ownTenant(t, "one", "two")
 	x.create("one", pod("a", requests("cpu", "1")), pod("b"))
 	x.create("two", pod("a", requests("cpu", "2")), pod("b"), pod("c"))
 	x.quota("all", list("pods", "10", "requests.cpu", "10"))
@@ -121,7 +127,7 @@ func TestFaultHub(t *testing.T) {
 	x.becomes("scoped", complete, uses("pods", "3"))
 	seen := x.watch("all")
 	step := func(name string, does func(x *tenant)) {
-		t.Run(name, func(t *testing.T) { does(&tenant{world: w, t: t, namespace: x.namespace}) })
+		t.Run(name, func(t *testing.T) { does(&tenant{world: x.world, t: t, namespace: x.namespace}) })
 	}
 
 	step("a restart writes nothing that has not changed", func(x *tenant) {
